@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from assay import benchmarks
 from assay.sandbox import Sandbox, open_sandbox
 from assay.sandbox.container.image import image_id
-from assay.sandbox.container.runtime import find_engine
+from assay.sandbox.container.runtime import find_runtime
 from assay.sandbox.container.worker import run_arguments
 from assay.sandbox.inside.serving.messages import WorkerLimits
 from assay.types import Benchmark, Job, Program
@@ -42,14 +42,16 @@ def warm(sandbox: Sandbox, work: list[Job]) -> float:
 
 def cold(work: list[Job], workers: int) -> float:
     """Start a container per sample: program and tests share it, and the exit code counts."""
-    engine = find_engine()
-    arguments = run_arguments(image_id(engine), "name", LIMITS, 200_001, podman=engine.is_podman())
+    runtime = find_runtime()
+    arguments = run_arguments(
+        image_id(runtime), "name", LIMITS, 200_001, podman=runtime.is_podman()
+    )
     name = arguments.index("--name")
     arguments = [*arguments[:name], *arguments[name + 2 :]]
 
     def run(job: Job) -> int:
         program = "\n".join((job.tests.preamble, job.program.code, job.tests.code))
-        command = [engine.tool, *arguments[: arguments.index("-P")], "-c", program]
+        command = [runtime.tool, *arguments[: arguments.index("-P")], "-c", program]
         return subprocess.run(command, capture_output=True).returncode
 
     started = time.monotonic()

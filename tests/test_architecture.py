@@ -36,6 +36,18 @@ PLUG_INS = (
     "benchmarks", "prompts", "formats/kinds", "models/engines", "sandbox/kinds", "extract/rules",
     "quality/qa/checks",
 )  # fmt: skip
+# Class names that occur more than once: how often, and why. Isolated code (sandbox/inside and
+# peers/_confined) shares no process with the rest of assay, and keeps its short names.
+SAME_NAMES = {
+    "Channel": (3, "isolated: a judge's view of calls, that of runs, and what the oracle provides"),
+    "Orders": (2, "isolated: to the process of one program, and to the process of one case"),
+    "Report": (2, "isolated, in sandbox/inside and in peers/_confined"),
+    "Settings": (2, "isolated, in sandbox/inside and in peers/_confined"),
+    "Watch": (2, "isolated, in sandbox/inside and in peers/_confined"),
+    "Limits": (2, "public, and isolated: the limits as the sandbox applies them"),
+    "Result": (2, "public, and isolated: what tests say about a program"),
+    "Score": (2, "public in assay.reward, and a message whose name travels to an engine's process"),
+}
 MOST_FILES, MOST_LINES, MOST_LINES_OF_A_DOOR = 15, 400, 60
 FILES = sorted(path for path in SOURCE.rglob("*.py") if not path.is_symlink())
 FOLDERS = sorted({path.parent for path in FILES})
@@ -127,6 +139,22 @@ def test_folders_can_be_looked_through() -> None:
     counts = {str(f.relative_to(SOURCE)): len(list(f.glob("*.py"))) for f in FOLDERS}
     crowded = {name: count for name, count in counts.items() if count > MOST_FILES}
     assert set(crowded) <= {*PLUG_INS, "cli"}, crowded
+
+
+def classes_of(path: Path) -> list[str]:
+    return [n.name for n in ast.parse(path.read_text()).body if isinstance(n, ast.ClassDef)]
+
+
+def test_a_class_name_occurs_once() -> None:
+    homes: dict[str, list[str]] = {}
+    for path in FILES:
+        for name in classes_of(path):
+            homes.setdefault(name, []).append(name_of(path))
+    allowed = {name: count for name, (count, _) in SAME_NAMES.items()}
+    wrong = {name: places for name, places in homes.items() if len(places) > allowed.get(name, 1)}
+    assert wrong == {}
+    fewer = {name for name, count in allowed.items() if len(homes.get(name, ())) < count}
+    assert fewer == set(), "occur less often now: change the list"
 
 
 def test_a_folder_is_an_argument_and_never_ambient_state() -> None:

@@ -27,7 +27,7 @@ from assay.models import EngineFacts, EngineOptions, Model, Rendered, backends, 
 from assay.prompts import strategies
 from assay.sandbox import Sandbox, open_sandbox, sandboxes
 from assay.sandbox.environments import store as environments
-from assay.selection import Candidate, Conduct, Seen, methods
+from assay.selection import Candidate, Conduct, ProbeResults, methods
 from assay.types import (
     Benchmark,
     Cases,
@@ -430,7 +430,9 @@ def test_a_method_chooses_one_of_the_candidates(mini: Benchmark, name: str) -> N
     method = methods.get(name)
     assert description(method.choose)
     candidates = [
-        Candidate("t", number, -0.1 * number, Seen(number % 2, Conduct.ANSWERS, str(number % 2)))
+        Candidate(
+            "t", number, -0.1 * number, ProbeResults(number % 2, Conduct.ANSWERS, str(number % 2))
+        )
         for number in range(5)
     ]
     for count in range(1, 6):

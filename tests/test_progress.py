@@ -13,12 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.cli import _pace, _progress
-from assay.cli._pace import Generation, RunProgress, is_line_due, render_seconds, seconds_left
+from assay.cli._pace import (
+    GenerationProgress,
+    RunProgress,
+    is_line_due,
+    render_seconds,
+    seconds_left,
+)
 from assay.cli._progress import ProgressDisplay
 from assay.models import EngineOptions, open_model, watch
 from assay.models.facts import EngineFacts
-from assay.models.workers.messages import Reply, WorkerSettings
-from assay.models.workers.process import EngineProcess, Worker
+from assay.models.workers.messages import EngineWorkerSettings, Reply
+from assay.models.workers.process import EngineProcess, EngineWorker
 from assay.progress import Silent
 from assay.scoring import estimates, tally
 from assay.types import Completion, Decoding, Prompt, Request, Verdict
@@ -130,7 +136,7 @@ def test_an_engine_that_reports_nothing_began_with_its_first_answer(
 
 
 def test_what_an_earlier_run_or_the_cache_had_is_not_in_the_time_left(clock: Clock) -> None:
-    run = RunProgress(1000, Generation(0, clock.now))
+    run = RunProgress(1000, GenerationProgress(0, clock.now))
     run.resume([PASS] * 500)
     for _ in range(400):
         run.judge(PASS, clock.now, cached=True)
@@ -141,7 +147,7 @@ def test_what_an_earlier_run_or_the_cache_had_is_not_in_the_time_left(clock: Clo
 
 
 def test_failed_requests_are_not_in_the_time_left(clock: Clock) -> None:
-    generation = Generation(100, clock.now)
+    generation = GenerationProgress(100, clock.now)
     generation.report(0, clock.now)
     for _ in range(50):
         generation.add(completion(0, 0.0, "refused"), clock.now)
@@ -151,7 +157,7 @@ def test_failed_requests_are_not_in_the_time_left(clock: Clock) -> None:
 
 
 def test_judging_can_take_longer_than_generating(clock: Clock) -> None:
-    run = RunProgress(100, Generation(100, clock.now))
+    run = RunProgress(100, GenerationProgress(100, clock.now))
     run.generation.report(0, clock.now)
     for _ in range(50):
         run.generation.add(completion(), clock.now + 20)
@@ -163,7 +169,7 @@ def test_judging_can_take_longer_than_generating(clock: Clock) -> None:
 
 def test_judging_that_keeps_up_does_not_set_the_time_left(clock: Clock) -> None:
     """On the old code it was 35 minutes instead of 2: five of 115 verdicts were not cached."""
-    run = RunProgress(164, Generation(164, clock.now))
+    run = RunProgress(164, GenerationProgress(164, clock.now))
     run.generation.report(0, clock.now)
     for number in range(1, 116):
         run.generation.add(completion(), clock.now + 2 * number)
@@ -180,9 +186,9 @@ def test_no_time_left_before_it_means_something(done: int, left: int, seconds: f
     assert found is None or found >= 0
 
 
-def generated(lengths: list[int], slots: int) -> Iterator[tuple[float, Generation]]:
+def generated(lengths: list[int], slots: int) -> Iterator[tuple[float, GenerationProgress]]:
     """Generate completions of these lengths, so many at a time; yield every second."""
-    generation, now, total = Generation(len(lengths), 0.0), 600.0, 0
+    generation, now, total = GenerationProgress(len(lengths), 0.0), 600.0, 0
     waiting = iter(lengths)
     unfinished = [[length, 0] for length in itertools.islice(waiting, slots)]
     generation.report(0, now)
@@ -246,7 +252,7 @@ def test_work_of_known_size(clock: Clock, capsys: pytest.CaptureFixture[str]) ->
 def test_the_score_so_far_has_the_interval_of_the_result(clock: Clock) -> None:
     """Samples of one problem are not independent: the interval is that of the results file."""
     verdicts = [Verdict(f"t/{n % 5}", n // 5, "pass" if n % 3 else "fail", "") for n in range(20)]
-    run = RunProgress(30, Generation(0, clock.now))
+    run = RunProgress(30, GenerationProgress(0, clock.now))
     run.resume(verdicts[:7])
     for verdict in verdicts[7:]:
         run.judge(verdict, clock.now, cached=False)
@@ -327,8 +333,8 @@ def test_workers_report_tokens_now_and_then(
         "from assay.models.workers import lines as worker_lines\n"
         "worker_lines.REPORT_S = 0.0\n"
         "from assay.models.facts import EngineFacts\n"
-        "from assay.models.workers.messages import Reply, WorkerSettings\n"
-        "lines = worker_lines.Lines(WorkerSettings)\n"
+        "from assay.models.workers.messages import EngineWorkerSettings, Reply\n"
+        "lines = worker_lines.Lines(EngineWorkerSettings)\n"
         "lines.ready(EngineFacts(), used_gpu=False, in_hand=1)\n"
         "lines.count(3)\n"
         "worker_lines.REPORT_S = 3600.0\n"
@@ -337,8 +343,8 @@ def test_workers_report_tokens_now_and_then(
         "lines.requests.get()\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
-    process = EngineProcess(Worker("counting", "a test", "nothing", EngineFacts))
-    process.load(WorkerSettings())
+    process = EngineProcess(EngineWorker("counting", "a test", "nothing", EngineFacts))
+    process.load(EngineWorkerSettings())
     reported: list[int] = []
     process.on_generated = reported.append
     try:

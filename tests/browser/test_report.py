@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from assay.report.pages import Site, open_sources
+from assay.report.pages import ReportSite, open_sources
 from tests.browser.conftest import OpenPage
 from tests.browser.reports import PROBLEMS, score_references, write_report
 from tests.report.measurements import write_measurements
@@ -32,8 +32,8 @@ def report(tmp_path_factory: pytest.TempPathFactory, _environment: None) -> Path
     return write_report(folder / "results", folder / "report.html")
 
 
-def site_of(report: Path) -> Site:
-    return Site(open_sources([], report.parent / "results"))
+def site_of(report: Path) -> ReportSite:
+    return ReportSite(open_sources([], report.parent / "results"))
 
 
 def find_key(report: Path, kind: str, *words: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from assay.cluster.crew import LostError, Member
+from assay.cluster.crew import Member, MemberLostError
 from assay.cluster.host import Answer, AnyItem, Host
 from assay.cluster.messages import Taken, ToHost, encode
 from assay.errors import AssayError, RunError
@@ -76,7 +76,7 @@ class LocalMember(Member):
             taken: Taken = pickle.loads(content)
             self._asking = False
             if self._lost.is_set():
-                self._done(LostError("switched off"))
+                self._done(MemberLostError("switched off"))
                 return
             news = taken.answers or taken.starved or taken.failure
             if news or taken.consumed != self.consumed:

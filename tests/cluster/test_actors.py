@@ -11,10 +11,10 @@ from typing import Any, cast
 import pytest
 
 from assay.cluster import actors
-from assay.cluster.actors import Objects, Place, RayMember, RayStaff, Role
+from assay.cluster.actors import ActorRole, HostPlace, Objects, RayMember, RayStaff
 from assay.cluster.connection import Node
-from assay.cluster.crew import LostError
-from assay.cluster.messages import End
+from assay.cluster.crew import MemberLostError
+from assay.cluster.messages import HostStageEnd
 from assay.cluster.model import ClusterModel
 from assay.models import Model
 from assay.types import Benchmark, Decoding
@@ -55,12 +55,12 @@ def test_a_host_that_did_not_get_a_message_is_given_up() -> None:
     member = RayMember(actor, "a", 1, Objects(FakeRay()), 1)
     found: list[Any] = []
     member.take(found.append)
-    member.put([End()])
+    member.put([HostStageEnd()])
     assert found == []
     put.set_exception(ConnectionError("unavailable"))
     member.take(found.append)  # of the next stage
     assert [str(one) for one in found] == ["ConnectionError: unavailable"] * 2
-    assert all(isinstance(one, LostError) for one in found)
+    assert all(isinstance(one, MemberLostError) for one in found)
 
 
 def test_large_contexts_are_stored_once_and_not_all_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,11 +78,11 @@ def test_large_contexts_are_stored_once_and_not_all_kept(monkeypatch: pytest.Mon
 
 
 def start_staff(note: Callable[[str], None]) -> RayStaff:
-    role = Role(
+    role = ActorRole(
         start=lambda _: SimpleNamespace(gpu=method(lambda: "H200")),
         open=lambda _: Reference(Future()),
         accept=lambda *_: 1,
-        places=lambda: [Place(NODE)],
+        places=lambda: [HostPlace(NODE)],
         close=lambda _: None,
     )
     return RayStaff(FakeRay(), role, Objects(FakeRay()), note)

@@ -10,8 +10,15 @@ from typing import Any
 
 import pytest
 
-from assay.cluster.crew import ATTEMPTS, Crew, Pace
-from assay.cluster.messages import LARGE, Beginning, End, decode, encode, make_portable
+from assay.cluster.crew import ATTEMPTS, HostPace, HostStageRun
+from assay.cluster.messages import (
+    LARGE,
+    HostStageEnd,
+    HostStageStart,
+    decode,
+    encode,
+    make_portable,
+)
 from assay.datasets.cache import FetchError
 from assay.errors import DataError, ModelError, RunError, SandboxError
 from assay.sandbox import PAUSE
@@ -22,7 +29,9 @@ SOON_S = 20.0
 
 
 def run(items: Any, staff: LocalStaff, **settings: Any) -> list[tuple[int, str]]:
-    crew: Crew[str, int, tuple[int, str]] = Crew(Doubling(), items, staff, Pace(), **settings)
+    crew: HostStageRun[str, int, tuple[int, str]] = HostStageRun(
+        Doubling(), items, staff, HostPace(), **settings
+    )
     return [answer for batch in crew.answers() for answer in batch]
 
 
@@ -75,7 +84,9 @@ def test_an_item_is_given_while_the_next_one_does_not_come() -> None:
         assert came.wait(SOON_S)
         yield "context", 2
 
-    crew: Crew[str, int, tuple[int, str]] = Crew(Doubling(), slow(), LocalStaff(hosts(2)), Pace())
+    crew: HostStageRun[str, int, tuple[int, str]] = HostStageRun(
+        Doubling(), slow(), LocalStaff(hosts(2)), HostPace()
+    )
     answers = crew.answers()
     assert next(answers)[0][0] == 2
     came.set()
@@ -208,7 +219,9 @@ def test_an_error_of_the_items_is_raised_after_the_answers() -> None:
         yield from numbers(10)
         raise ModelError("the model failed")
 
-    crew: Crew[str, int, tuple[int, str]] = Crew(Doubling(), items(), LocalStaff(hosts(2)), Pace())
+    crew: HostStageRun[str, int, tuple[int, str]] = HostStageRun(
+        Doubling(), items(), LocalStaff(hosts(2)), HostPace()
+    )
     found: list[tuple[int, str]] = []
 
     def collect() -> None:
@@ -223,18 +236,18 @@ def test_an_error_of_the_items_is_raised_after_the_answers() -> None:
 def test_large_contexts_travel_apart_from_the_message() -> None:
     small, large = b"s", b"l" * LARGE
     items = Items([(0, small), (1, large)], [(5, 0, "payload")])
-    content, apart = encode([Beginning("stage"), items, End()])
+    content, apart = encode([HostStageStart("stage"), items, HostStageEnd()])
     assert apart == [large]
     assert len(content) < LARGE
-    assert decode(content, tuple(apart)) == [Beginning("stage"), items, End()]
+    assert decode(content, tuple(apart)) == [HostStageStart("stage"), items, HostStageEnd()]
 
 
 def test_messages_that_overtake_each_other_are_put_in_order() -> None:
     host = NumberHost("host")
     batches = [
-        encode([Beginning(Doubling())]),
+        encode([HostStageStart(Doubling())]),
         encode([Items([(0, b"\x80\x04\x8c\x01a\x94.")], [(0, 0, 1)])]),
-        encode([Items([], [(1, 0, 2)]), End()]),
+        encode([Items([], [(1, 0, 2)]), HostStageEnd()]),
     ]
     for number in (2, 1, 0):
         content, large = batches[number]

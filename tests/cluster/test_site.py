@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from assay import __version__, models
-from assay.cluster.actors import Place
+from assay.cluster.actors import HostPlace
 from assay.cluster.connection import Node, check_address, unwrap
 from assay.cluster.engine import check_libraries
 from assay.cluster.pool import PoolFacts
@@ -83,22 +83,22 @@ def test_the_driver_needs_no_gpu_and_has_the_identity_of_the_nodes(
 
 def test_nodes_that_judge_alike_are_accepted() -> None:
     rules = PoolRules()
-    assert rules.accept(Place(CPU_NODE), FACTS) == 16
-    assert rules.accept(Place(GPU_NODE), FACTS._replace(workers=64)) == 64
+    assert rules.accept(HostPlace(CPU_NODE), FACTS) == 16
+    assert rules.accept(HostPlace(GPU_NODE), FACTS._replace(workers=64)) == 64
 
 
 @pytest.mark.parametrize("other", [{"tier": "user"}, {"python": "cpython 3.12.1"}])
 def test_nodes_that_judge_differently_are_refused(other: dict[str, str]) -> None:
     rules = PoolRules()
-    rules.accept(Place(CPU_NODE), FACTS)
+    rules.accept(HostPlace(CPU_NODE), FACTS)
     found = dataclasses.replace(FACTS.capabilities, **other)  # type: ignore[arg-type]
     with pytest.raises(SandboxError, match="node b: its sandbox is .* Give a --sandbox-tier"):
-        rules.accept(Place(GPU_NODE), FACTS._replace(capabilities=found))
+        rules.accept(HostPlace(GPU_NODE), FACTS._replace(capabilities=found))
 
 
 def test_another_version_of_assay_is_refused() -> None:
     with pytest.raises(SandboxError, match=f"has assay 9.9, but the driver has {__version__}"):
-        PoolRules().accept(Place(CPU_NODE), FACTS._replace(version="9.9"))
+        PoolRules().accept(HostPlace(CPU_NODE), FACTS._replace(version="9.9"))
 
 
 def test_another_version_of_an_engines_library_is_refused() -> None:

@@ -8,13 +8,13 @@ import pytest
 
 from assay.extract import extract
 from assay.extract.extraction import alternative, explain_extraction, program
-from assay.extract.rule import Task
+from assay.extract.rule import ExtractionTask
 from assay.extract.rules.repetition import is_as_prompted, is_only_begun, without_repetition
 from assay.types import Problem, Tests
 
 PROMPT = 'def f(x):\n    """Double."""\n'
 TESTS = Tests("f", "assert f(1) == 2\n")
-TASK = Task(PROMPT, TESTS, "chat")
+TASK = ExtractionTask(PROMPT, TESTS, "chat")
 PROBLEM = Problem("t", PROMPT, "", TESTS)
 FIRST, LAST = "def f(x):\n    return 1\n", "def f(x):\n    return 2\n"
 STUB = 'def f(x):\n    """Later."""\n    pass\n'
@@ -100,12 +100,12 @@ def test_the_prompts_signature_goes_first() -> None:
 def test_what_can_be_called_as_the_prompt_says(header: str, fits: bool) -> None:
     code = f"{header}:\n    return 1\n" if "class" not in header else f"{header}:\n    a = 1\n"
     assert is_as_prompted(code, TASK, closed=True) == fits
-    assert is_as_prompted(code, Task("Write f.", TESTS, "chat"), closed=True)
+    assert is_as_prompted(code, ExtractionTask("Write f.", TESTS, "chat"), closed=True)
 
 
 def test_a_prompt_may_end_before_the_body() -> None:
     tests = Tests("Solution", "")
-    task = Task("class Solution:\n    def twice(self, x: int) -> int:\n", tests, "chat")
+    task = ExtractionTask("class Solution:\n    def twice(self, x: int) -> int:\n", tests, "chat")
     right = "class Solution:\n    def twice(self, x):\n        return 2 * x\n"
     assert is_as_prompted(right, task, closed=True)
     assert not is_as_prompted(right.replace("twice", "double"), task, closed=True)

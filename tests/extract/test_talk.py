@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from assay.extract import extract
-from assay.extract.rule import Task
+from assay.extract.rule import ExtractionTask
 from assay.extract.rules.repetition import find_starts
 from assay.extract.rules.talk import bare_code, before_talk, has_turns
 from assay.types import Problem, Tests
@@ -18,7 +18,7 @@ PROBLEM = Problem("t", 'def f(x):\n    """The same."""\n', "", TESTS)
 
 
 def find_code(text: str) -> list[str]:
-    task = Task("Write f.", TESTS, "chat")
+    task = ExtractionTask("Write f.", TESTS, "chat")
     return [code for start in find_starts(text, task) for code in bare_code(text, start, task)]
 
 

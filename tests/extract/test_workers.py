@@ -14,13 +14,19 @@ import pytest
 
 from assay.errors import ExtractionError
 from assay.extract import NO_CODE, _process, extract
-from assay.extract.workers import LONGEST, Extraction, ExtractionRequest, Extractor, Limits
+from assay.extract.workers import (
+    LONGEST,
+    Extraction,
+    ExtractionLimits,
+    ExtractionRequest,
+    Extractor,
+)
 from assay.types import Problem, Program, Tests
 
 PROBLEM = Problem("t", 'def f(x):\n    """Double."""\n', "", Tests("f", ""))
 CODE = "def f(x):\n    return 2 * x\n"
 RIGHT = Extraction(Program(CODE, "whole"))
-QUICK = Limits(cpu_s=1.0)
+QUICK = ExtractionLimits(cpu_s=1.0)
 ENDLESS = "\n        while True: pass"
 
 
@@ -84,7 +90,7 @@ def test_whatever_happens_to_a_worker_is_one_samples_verdict(
 ) -> None:
     """What extraction raised ended the run on the old code; a crash would have too."""
     spoil(monkeypatch, statement)
-    with Extractor(limits=Limits(wall_s=2.0)) as extractor:
+    with Extractor(limits=ExtractionLimits(wall_s=2.0)) as extractor:
         found = extract_all(extractor, CODE, "SPOIL", CODE)
     assert found == [RIGHT, Extraction(NO_CODE, "extraction", detail), RIGHT]
 
@@ -94,7 +100,7 @@ def test_a_worker_that_works_slowly_is_not_given_up(monkeypatch: pytest.MonkeyPa
     work = "import time; end = time.process_time() + 0.5\n"
     slow = "        while time.process_time() < end: time.sleep(0.03) or sum(range(200_000))"
     spoil(monkeypatch, f"\n        {work}{slow}")
-    with Extractor(limits=Limits(wall_s=0.5)) as extractor:
+    with Extractor(limits=ExtractionLimits(wall_s=0.5)) as extractor:
         (found,) = extract_all(extractor, "SPOIL")
     assert found.reason == "no-code"
 
@@ -145,9 +151,9 @@ def is_running(pid: int) -> bool:
 HARNESS = """
 import pytest
 from tests.extract.test_workers import ENDLESS, extract_all, spoil
-from assay.extract.workers import Extractor, Limits
+from assay.extract.workers import ExtractionLimits, Extractor
 spoil(pytest.MonkeyPatch(), ENDLESS)
-with Extractor(limits=Limits(cpu_s=100.0)) as extractor:
+with Extractor(limits=ExtractionLimits(cpu_s=100.0)) as extractor:
     extract_all(extractor, "SPOIL")
 """
 

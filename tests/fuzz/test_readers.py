@@ -14,7 +14,7 @@ import pytest
 
 from assay import codec
 from assay.datasets import read_sealed
-from assay.datasets.catalogue import Place, data_files, verify
+from assay.datasets.catalogue import FilePlace, data_files, verify
 from assay.errors import AssayError
 from assay.models import open_recorded
 from assay.pipeline.batch.requests import RunConfig, survey
@@ -98,7 +98,7 @@ def read_and_compare(path: Path) -> None:
 
 
 def verify_data(path: Path) -> None:
-    verify(data_files.get("humaneval"), Place(path, "replace it"))
+    verify(data_files.get("humaneval"), FilePlace(path, "replace it"))
 
 
 READERS: dict[str, tuple[bytes, Callable[[Path], object]]] = {

@@ -8,11 +8,11 @@ import time
 import pytest
 
 from assay.errors import ModelError
-from assay.models.engines.openai.crew import Crew
+from assay.models.engines.openai.crew import RequestPool
 
 
-def crew(work: object, hands: int) -> Crew[int, int]:
-    return Crew(work, hands, threading.Event(), lambda: None)  # type: ignore[arg-type]
+def crew(work: object, hands: int) -> RequestPool[int, int]:
+    return RequestPool(work, hands, threading.Event(), lambda: None)  # type: ignore[arg-type]
 
 
 def test_every_item_once_with_any_number_of_hands() -> None:

@@ -20,10 +20,10 @@ from assay.models import EngineOptions, open_model
 from assay.models.engines.torch import engine as hf
 from assay.models.engines.torch import worker
 from assay.models.engines.torch.load import load
-from assay.models.engines.torch.sampling import Choice, Settings, choose
+from assay.models.engines.torch.sampling import SamplingFeatures, SamplingSettings, choose
 from assay.models.engines.torch.settings import Generate, TorchSettings
 from assay.models.engines.torch.slots import Slots
-from assay.models.engines.torch.worker import Engine
+from assay.models.engines.torch.worker import TorchEngine
 from assay.models.workers.messages import Ask, Reply
 from assay.types import Decoding, Message, Prompt, Request, SampleKey
 
@@ -69,11 +69,11 @@ class FakeLines:
 
 def served(
     folder: Path, requests: list[Request], parallel: int = 7
-) -> tuple[Engine, dict[SampleKey, Reply]]:
+) -> tuple[TorchEngine, dict[SampleKey, Reply]]:
     """The worker's engine in a thread of this process: its replies, by sample."""
     lines: Any = FakeLines(requests)
     loaded = load(TorchSettings(str(folder), "cpu", "float32"))
-    engine = Engine(loaded, lines, Generate(parallel, 24))
+    engine = TorchEngine(loaded, lines, Generate(parallel, 24))
 
     def serve() -> None:
         with torch.no_grad():
@@ -270,7 +270,7 @@ def test_out_of_memory_halves_the_batch_and_loses_nothing(
     _, whole = served(folder, requests, 8)
     advance = Slots.advance
 
-    def short_of_memory(self: Slots, steps: int, choice: Choice) -> None:
+    def short_of_memory(self: Slots, steps: int, choice: SamplingFeatures) -> None:
         if self.count > 3:
             raise torch.OutOfMemoryError("pretended")
         advance(self, steps, choice)
@@ -304,7 +304,7 @@ def test_samples_follow_the_probabilities() -> None:
     rows = 20_000
 
     def frequencies(top_k: int, top_p: float, min_p: float, temperature: float) -> dict[int, float]:
-        settings = Settings(
+        settings = SamplingSettings(
             torch.full((rows,), temperature),
             torch.full((rows,), top_k),
             torch.full((rows,), top_p),
@@ -312,7 +312,7 @@ def test_samples_follow_the_probabilities() -> None:
             torch.full((rows,), min_p),
             torch.ones(rows),
         )
-        choice = Choice(top_k, nucleus=top_p < 1, floor=min_p > 0)
+        choice = SamplingFeatures(top_k, nucleus=top_p < 1, floor=min_p > 0)
         made = torch.full((rows,), 3)
         tokens, logprobs = choose(logits.expand(rows, -1), made, settings, choice)
         assert torch.allclose(logprobs, torch.log_softmax(logits, -1)[tokens])

@@ -17,7 +17,7 @@ from assay.models.engines.torch.attention import has_kernel, over_past
 from assay.models.engines.torch.fused import fuse, log_sum_exp
 from assay.models.engines.torch.load import load
 from assay.models.engines.torch.settings import TorchSettings
-from assay.models.engines.torch.slots import Reader, Slots, Wish, choice_for
+from assay.models.engines.torch.slots import PromptReader, Slots, Wish, choice_for
 from assay.types import Decoding, Prompt, Request
 
 from .small_models import write_small
@@ -94,7 +94,7 @@ def test_the_kernel_sums_as_torch_does() -> None:
 
 def test_graphs_make_the_tokens_of_plain_steps(folder: Path) -> None:
     with torch.no_grad():
-        reader = Reader(load(TorchSettings(str(folder), "cuda", "bfloat16")).model, 0)
+        reader = PromptReader(load(TorchSettings(str(folder), "cuda", "bfloat16")).model, 0)
         prompts = reader.read([[1, 2, 3], [4, 5, 6, 7, 8, 9], [10]])
         wishes = [
             Wish(30, 0.8, 20, 1.0, 7, min_p=0.05),

@@ -15,7 +15,7 @@ from assay.models import Model, check_infilling, open_model
 from assay.models.engines.torch.load import load
 from assay.models.engines.torch.settings import TorchSettings
 from assay.models.engines.torch.slots import Wish
-from assay.models.engines.torch.texts import Texts, TokenAsk
+from assay.models.engines.torch.texts import TextConverter, TokenAsk
 from assay.models.workers.gap_prompt import encode_inner
 from assay.models.workers.messages import Reply, TemplateSettings
 from assay.models.workers.prompt_tokens import prompt_tokens
@@ -145,7 +145,7 @@ def answer_of(folder: Path, gap: Gap, tokens: list[int]) -> Reply:
     """Return the reply of the engine's own conversion for these generated tokens."""
     loaded = load(TorchSettings(str(folder), "cpu", "float32"))
     lines = FakeLines([])
-    texts = Texts(loaded, lines, TemplateSettings())  # type: ignore[arg-type]
+    texts = TextConverter(loaded, lines, TemplateSettings())  # type: ignore[arg-type]
     prompt = prompt_tokens(loaded.tokenizer, lambda _: "", GAP, gap)
     wish = Wish(len(tokens), 0.0, 1, 1.0, 0)
     texts.start()

@@ -20,6 +20,7 @@ from assay.models.workers.messages import (
     TO_WORKER,
     Ask,
     AskUsage,
+    EngineWorkerSettings,
     Fatal,
     Generated,
     LogprobsReply,
@@ -33,7 +34,6 @@ from assay.models.workers.messages import (
     TemplateSettings,
     Tokenize,
     TokensReply,
-    WorkerSettings,
     decode,
     encode,
 )
@@ -108,7 +108,7 @@ def test_engines_have_kinds_of_their_own() -> None:
     ],
     ids=lambda one: type(one).__name__,
 )  # fmt: skip
-def test_settings_cross_as_they_are(settings: WorkerSettings) -> None:
+def test_settings_cross_as_they_are(settings: EngineWorkerSettings) -> None:
     line = json.dumps(codec.to_json(settings))
     assert codec.from_json(type(settings), json.loads(line)) == settings
 

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from assay.errors import ModelError, UsageError
 from assay.models import EngineOptions
-from assay.models.engines.openai.answer import MOST_TOKENS, Answer
+from assay.models.engines.openai.answer import MOST_TOKENS, PartialCompletion
 from assay.models.engines.openai.limits import answer_limits
 from assay.models.engines.openai.session import SLOW_TRIES
 from assay.types import Completion, Decoding, Message, Prompt, Request
@@ -112,7 +112,7 @@ JSON_VALUES = st.recursive(
 
 @given(st.lists(st.dictionaries(KEYS, JSON_VALUES, max_size=4) | JSON_VALUES, max_size=3))
 def test_any_messages_give_an_answer_within_bounds_or_a_value_error(messages: list[Any]) -> None:
-    answer = Answer(100)
+    answer = PartialCompletion(100)
     try:
         for message in messages:
             answer.add(message)

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from assay.errors import UsageError
 from assay.models import EngineOptions
 from assay.models.engines.openai import rate_limiter
-from assay.models.engines.openai.answer import Answer
+from assay.models.engines.openai.answer import PartialCompletion
 from assay.models.engines.openai.body import complaint, extra_fields, refused_fields, request_body
 from assay.models.engines.openai.events import events
-from assay.models.engines.openai.rate_limiter import Gate, pause_s, retry_after_s
+from assay.models.engines.openai.rate_limiter import RateLimiter, pause_s, retry_after_s
 from assay.models.engines.openai.server import check_key, parse_address
 from assay.models.named_values import by_name
 from assay.types import Decoding, Message, Prompt, Request
@@ -191,11 +191,11 @@ def test_several_data_lines_are_one_event() -> None:
 )
 def test_an_answer_of_another_shape_is_refused(message: Any) -> None:
     with pytest.raises(ValueError, match="unknown answer format|prompt_tokens is inf"):
-        Answer(1000).add(message)
+        PartialCompletion(1000).add(message)
 
 
 def test_reasoning_under_two_names_is_taken_once() -> None:
-    answer = Answer(1000)
+    answer = PartialCompletion(1000)
     answer.add({"choices": [{"delta": {"reasoning": "so", "reasoning_content": "so"}}]})
     answer.add({"choices": [{"delta": {"content": "yes"}, "finish_reason": "stop"}]})
     assert answer.text == "<think>so</think>\nyes"
@@ -219,7 +219,7 @@ def test_the_gate_spreads_requests_over_the_minute(monkeypatch: pytest.MonkeyPat
     now = 1000.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     monkeypatch.setattr(rate_limiter, "LOOK_AGAIN_S", 1e9)
-    gate = Gate(requests_per_minute=30, tokens_per_minute=0)
+    gate = RateLimiter(requests_per_minute=30, tokens_per_minute=0)
     assert gate.wait_s(10) == 0
     assert gate.wait_s(10) == 2
     now += 2
@@ -234,7 +234,7 @@ def test_the_gate_counts_tokens_and_takes_back_what_was_not_used(
     now = 1000.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     monkeypatch.setattr(rate_limiter, "LOOK_AGAIN_S", 1e9)
-    gate = Gate(requests_per_minute=0, tokens_per_minute=600)
+    gate = RateLimiter(requests_per_minute=0, tokens_per_minute=600)
     assert gate.wait_s(100) == 0
     assert gate.wait_s(100) == 10
     gate.settle(100, 40)

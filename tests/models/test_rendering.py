@@ -20,7 +20,7 @@ pytest.importorskip("xllamacpp", reason="needs llama.cpp: pip install 'assay-eva
 pytest.importorskip("torch", reason="needs torch: pip install 'assay-eval[hf]'")
 from assay.models.engines.torch.load import load
 from assay.models.engines.torch.settings import TorchSettings
-from assay.models.engines.torch.texts import Texts
+from assay.models.engines.torch.texts import TextConverter
 from assay.models.workers.messages import RenderReply, TemplateSettings
 from assay.models.workers.prompt_tokens import render_prompt, template_of
 from assay.models.workers.template_process import TemplateProcess
@@ -116,7 +116,7 @@ def test_marks_of_thoughts_stay_in_the_text(special: bool, tmp_path: Path) -> No
     assert "</think>" in text
     assert model.describe().to_json()["thinks"] is True
     loaded = load(TorchSettings(str(path), "cpu", "float32"))
-    texts = Texts(loaded, FakeLines([]), TemplateSettings())  # type: ignore[arg-type]
+    texts = TextConverter(loaded, FakeLines([]), TemplateSettings())  # type: ignore[arg-type]
     hello, (opened, closed) = TOKENS.index("hello"), range(len(TOKENS), len(TOKENS) + 2)
     (decoded,) = texts._decode([(BOS, opened, hello, closed, hello)])
     assert decoded == "<think>hello</think>hello"

@@ -13,7 +13,7 @@ import pytest
 from assay import models
 from assay.cli.eval import show_all
 from assay.errors import ModelError, UsageError
-from assay.extract.workers import Extractor, Limits
+from assay.extract.workers import ExtractionLimits, Extractor
 from assay.models import EngineFacts
 from assay.pipeline import (
     EvalConfig,
@@ -272,7 +272,7 @@ def test_a_text_that_breaks_extraction_fails_and_the_rest_is_judged(
     path = write_completions(tmp_path / "s.jsonl", samples)
     monkeypatch.setattr(
         "assay.judging.stage.Extractor",
-        lambda n, **more: Extractor(n, Limits(cpu_s=0.1), **more),
+        lambda n, **more: Extractor(n, ExtractionLimits(cpu_s=0.1), **more),
     )
     config = ScoreConfig("mini", tmp_path / "results", samples_file=str(path), workers=1)
     result = score(config, Watcher()).results

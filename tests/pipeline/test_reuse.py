@@ -10,7 +10,7 @@ import pytest
 
 from assay.models import Model
 from assay.pipeline import EvalConfig, evaluate
-from assay.pipeline.evaluate import Shared
+from assay.pipeline.evaluate import SharedInputs
 from assay.pipeline.samples import SelectedProblems
 from assay.progress import Silent
 from assay.types import Benchmark, ModelIdentity
@@ -39,7 +39,9 @@ def test_an_unscorable_reference_costs_no_text(
     results = []
     for benchmark in (unscorable, mini) if broken_first else (mini, unscorable):
         selected = SelectedProblems(benchmark, "", len(benchmark.problems))
-        shared = Shared(cast(Model, model), selected, written=written, when_generated=lambda: None)
+        shared = SharedInputs(
+            cast(Model, model), selected, written=written, when_generated=lambda: None
+        )
         config = EvalConfig("mini", tmp_path / "results", workers=1)
         results.append(evaluate(config, Silent(), shared))
     count = len(mini.problems)

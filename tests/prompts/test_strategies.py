@@ -12,7 +12,7 @@ import pytest
 from assay import benchmarks
 from assay.errors import AssayError
 from assay.prompts import strategies
-from assay.prompts._asking import EXAMPLES, Example
+from assay.prompts._asking import EXAMPLES, SolvedExample
 from assay.types import Benchmark, Problem, Tests
 
 NAMES = ("cgo", "few-shot", "scot", "standard")
@@ -66,7 +66,7 @@ def test_strategies_differ(humaneval: Benchmark) -> None:
 
 @pytest.mark.parametrize("style", ["plain", "planned", "composed"])
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_the_examples_are_right(example: Example, style: str) -> None:
+def test_the_examples_are_right(example: SolvedExample, style: str) -> None:
     namespace: dict[str, Any] = {}
     exec(getattr(example, f"{style}_solution"), namespace)  # our own
     (name,) = re.findall(r"^def (\w+)", example.prompt, re.M)

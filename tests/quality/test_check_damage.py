@@ -16,7 +16,7 @@ import pytest
 
 from assay.formats.apr.file import read_apr
 from assay.formats.gguf.file import read_header
-from assay.quality.check.stages import STAGES, Stage, check
+from assay.quality.check.stages import STAGES, CheckStage, check
 from tests.formats.damaged import FORMATS, WEIGHTS, copy, rewrite, weights, with_sums, write_bases
 from tests.formats.damaged_cases import CASES
 
@@ -78,7 +78,7 @@ def test_the_models_were_sound_before(bases: Path, form: str) -> None:
     assert stages[-1].reason == "not requested"
 
 
-def static(path: Path) -> list[Stage]:
+def static(path: Path) -> list[CheckStage]:
     stages = list(islice(check(str(path), run=False), STATIC))
     assert all(stage.reason.isprintable() for stage in stages)
     return stages

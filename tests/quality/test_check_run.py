@@ -13,7 +13,7 @@ from assay.formats.huggingface.safetensors import read_index
 from assay.formats.vocabulary import CONTROL, NORMAL, UNKNOWN
 from assay.models import Rendered, convert
 from assay.quality.check import run as check_run
-from assay.quality.check.stages import STAGES, Stage, check
+from assay.quality.check.stages import STAGES, CheckStage, check
 from assay.types import Prompt
 from tests.models.small_models import np, write_small
 
@@ -23,11 +23,11 @@ pytest.importorskip("xllamacpp", reason="needs llama.cpp: pip install 'assay-eva
 BYTE = 6  # a kind of token
 
 
-def found(path: Path | str) -> dict[str, Stage]:
+def found(path: Path | str) -> dict[str, CheckStage]:
     return {stage.name: stage for stage in check(str(path))}
 
 
-def statuses(stages: dict[str, Stage]) -> list[str]:
+def statuses(stages: dict[str, CheckStage]) -> list[str]:
     return [stages[name].status for name in STAGES]
 
 

@@ -14,9 +14,9 @@ import pytest
 from assay.errors import ModelError
 from assay.formats.tensors import BLOCKS, PLAIN
 from assay.models import convert
-from assay.quality.check.opened import Part, SkippedError
+from assay.quality.check.opened import SkippedError, TensorPart
 from assay.quality.check.shapes import missing, settings_of, wrong_shapes
-from assay.quality.check.stages import Stage, check
+from assay.quality.check.stages import CheckStage, check
 from assay.quality.check.texts import same_text
 from assay.quality.check.values import FLOATS, not_finite
 from tests.models.small_models import gguf, in_shards, np, write_small
@@ -25,11 +25,11 @@ for package in ("tokenizers", "jinja2"):
     pytest.importorskip(package, reason=f"needs {package}: pip install 'assay-eval[hf]'")
 
 
-def found(path: Path, **options: Any) -> dict[str, Stage]:
+def found(path: Path, **options: Any) -> dict[str, CheckStage]:
     return {stage.name: stage for stage in check(str(path), **{"run": False, **options})}
 
 
-def failed(stages: dict[str, Stage]) -> list[str]:
+def failed(stages: dict[str, CheckStage]) -> list[str]:
     return [name for name, stage in stages.items() if stage.status == "fail"]
 
 
@@ -81,7 +81,7 @@ def test_scales_tell_what_dequantised_weights_would(encoding: str, tmp_path: Pat
     assert np.array_equal(finite, ~bad)
     path = tmp_path / "weights"
     path.write_bytes(b"before" + blocks.tobytes())
-    part = Part("w", encoding, (blocks.size,), path, 6, blocks.size)
+    part = TensorPart("w", encoding, (blocks.size,), path, 6, blocks.size)
     counted = not_finite([part], lambda *_: None)
     assert counted.get("w", 0) == bad.sum()
 
@@ -93,7 +93,7 @@ def test_types_that_the_gguf_package_does_not_read(encoding: str, tmp_path: Path
     size = BLOCKS.get(encoding, (1, 8))[1]
     for name, stored in (("zeros", bytes(size)), ("ones", b"\xff" * size)):
         (tmp_path / name).write_bytes(stored)
-        part = Part(name, encoding, (1,), tmp_path / name, 0, size)
+        part = TensorPart(name, encoding, (1,), tmp_path / name, 0, size)
         assert bool(not_finite([part], lambda *_: None)) == (name == "ones")
 
 
@@ -103,7 +103,7 @@ def test_large_tensors_are_read_in_pieces(tmp_path: Path, monkeypatch: pytest.Mo
     stored[[24, 25, 999]] = np.nan, np.inf, -np.inf
     (tmp_path / "x").write_bytes(stored.tobytes())
     told: list[tuple[int, int]] = []
-    part = Part("w", "F32", (1000,), tmp_path / "x", 0, 4000)
+    part = TensorPart("w", "F32", (1000,), tmp_path / "x", 0, 4000)
     assert not_finite([part], lambda *far: told.append(far)) == {"w": 3}
     assert told == [(4000, 4000)]
 
@@ -231,7 +231,7 @@ def test_without_the_engine(small: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     )
     stages = found(small, run=True)
     for name in ("forward", "sample"):
-        assert stages[name] == Stage(
+        assert stages[name] == CheckStage(
             name, "skipped", "needs xllamacpp: pip install 'assay-eval[gguf]'"
         )
 

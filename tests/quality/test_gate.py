@@ -17,7 +17,7 @@ from assay.models.scoring import Scorer
 from assay.quality import parity_gate as gate
 from assay.quality.parity_gate import run_parity_gate
 from assay.quality.policy import load_policy
-from assay.runs import Environment, Gate
+from assay.runs import Environment, ParityGateOutcome
 from assay.runs.marks import with_publication
 from assay.types import Benchmark, Completion
 from tests.conftest import Cli, references, write_completions
@@ -60,9 +60,9 @@ def test_a_pass_is_remembered_for_these_weights_and_versions(
     assert first.agreement.cosine_min == pytest.approx(1.0)
     asked = []
 
-    def compared(*arguments: object, **_: object) -> Gate:
+    def compared(*arguments: object, **_: object) -> ParityGateOutcome:
         asked.append(arguments)
-        return Gate("failed")
+        return ParityGateOutcome("failed")
 
     monkeypatch.setattr(gate, "compare_devices", compared)
     again = run_parity_gate(str(folder), options, LIKENESS)
@@ -120,7 +120,9 @@ def completion(*, used_gpu: bool) -> Completion:
 def test_all_parts_of_a_run_must_be_publishable(
     states: list[Any], on_gpu: list[bool], publishable: bool
 ) -> None:
-    first, *rest = [Environment(parity_gate=Gate(state) if state else None) for state in states]
+    first, *rest = [
+        Environment(parity_gate=ParityGateOutcome(state) if state else None) for state in states
+    ]
     made = [completion(used_gpu=used) for used in on_gpu]
     result = make_result("m", environment=first, continued_in=tuple(rest))
     assert with_publication(result, made).publishable is publishable

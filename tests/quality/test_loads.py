@@ -14,7 +14,7 @@ pytest.importorskip("transformers", reason="needs the hf extra: pip install 'ass
 from assay.models import EngineOptions, open_model, parse_reference
 from assay.models.engines.torch.engine import TorchModel
 from assay.models.scoring import Scorer
-from assay.models.workers.process import EngineProcess, Worker
+from assay.models.workers.process import EngineProcess, EngineWorker
 from assay.quality.parity import compare
 from assay.quality.parity_gate import run_parity_gate
 from assay.quality.policy import load_policy
@@ -44,7 +44,7 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     found: Counter[str] = Counter()
     start = EngineProcess.__init__
 
-    def count(self: EngineProcess[Any], worker: Worker[Any]) -> None:
+    def count(self: EngineProcess[Any], worker: EngineWorker[Any]) -> None:
         found[f"{worker.engine} {Path(worker.model).name}"] += 1
         start(self, worker)
 

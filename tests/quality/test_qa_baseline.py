@@ -10,12 +10,12 @@ import pytest
 from assay import runs
 from assay.models import EngineOptions, open_model, parse_reference
 from assay.quality.policy import load_policy
-from assay.quality.qa import Item, Subject, examine
+from assay.quality.qa import QaItem, Subject, examine
 from tests.conftest import write_completions
 from tests.runs.test_compare import flips
 
 
-def examine_flips(folder: Path, gained: int, lost: int, problems: int, tier: str = "{}") -> Item:
+def examine_flips(folder: Path, gained: int, lost: int, problems: int, tier: str = "{}") -> QaItem:
     """Return the answer for a model that gains and loses problems of a baseline."""
     samples = write_completions(folder / "s.jsonl", [("t", "x = 1")])
     reference = f"replay:{samples}"

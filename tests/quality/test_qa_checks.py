@@ -11,7 +11,7 @@ from assay import codec
 from assay.errors import ModelError
 from assay.models import EngineOptions, parse_reference
 from assay.quality.policy import load_policy
-from assay.quality.qa import Evidence, Examination, Item, QaCheck, Subject, examine, qa_checks
+from assay.quality.qa import Evidence, Examination, QaCheck, QaItem, Subject, examine, qa_checks
 from assay.quality.qa.checks.scores import _score
 from tests.conftest import write_completions
 from tests.runs.test_compare import flips
@@ -35,7 +35,7 @@ def run_examination(tmp_path: Path, tier: str = "{}") -> Evidence:
     return examine(subject, load_policy(policy), "mine")
 
 
-def always(order: int, *items: Item, is_decisive: bool = False) -> QaCheck:
+def always(order: int, *items: QaItem, is_decisive: bool = False) -> QaCheck:
     return QaCheck(order, lambda _: True, lambda _: list(items), is_decisive)
 
 
@@ -57,7 +57,7 @@ def test_a_bound_on_more_samples_than_there_are_says_what_to_run() -> None:
 
 def test_one_more_is_one_registered_function(tmp_path: Path) -> None:
     assert run_examination(tmp_path).items == ()
-    qa_checks.register("licence")(always(60, Item("licence", "GO", "MIT")))
+    qa_checks.register("licence")(always(60, QaItem("licence", "GO", "MIT")))
     evidence = run_examination(tmp_path)
     assert evidence.decision == "GO"
     assert codec.to_json(evidence)["items"] == (
@@ -66,18 +66,18 @@ def test_one_more_is_one_registered_function(tmp_path: Path) -> None:
 
 
 def test_nothing_is_asked_after_a_no_go_of_one_that_decides(tmp_path: Path) -> None:
-    qa_checks.register("later")(always(7, Item("later", "GO", "")))
-    qa_checks.register("no")(always(6, Item("no", "NO-GO", "")))
+    qa_checks.register("later")(always(7, QaItem("later", "GO", "")))
+    qa_checks.register("no")(always(6, QaItem("no", "NO-GO", "")))
     assert [item.name for item in run_examination(tmp_path).items] == ["no", "later"]
-    qa_checks.register("first")(always(5, Item("first", "NO-GO", ""), is_decisive=True))
+    qa_checks.register("first")(always(5, QaItem("first", "NO-GO", ""), is_decisive=True))
     assert [item.name for item in run_examination(tmp_path).items] == ["first"]
 
 
 def test_what_cannot_be_found_out_is_inconclusive(tmp_path: Path) -> None:
-    def fail(_: Examination) -> list[Item]:
+    def fail(_: Examination) -> list[QaItem]:
         raise ModelError("the engine is gone")
 
     qa_checks.register("broken")(QaCheck(1, lambda _: True, fail))
     evidence = run_examination(tmp_path)
-    assert evidence.items == (Item("broken", "INCONCLUSIVE", "the engine is gone"),)
+    assert evidence.items == (QaItem("broken", "INCONCLUSIVE", "the engine is gone"),)
     assert evidence.decision == "INCONCLUSIVE"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.protocol import Protocol
-from assay.runs import Environment, Gate, Result
+from assay.runs import Environment, ParityGateOutcome, Result
 from assay.runs.result import ConfigResult, ProblemResult, ScoreResult, Timing
 from assay.runs.results import count_values
 from assay.scoring import Coverage, Tally, estimates
@@ -70,7 +70,7 @@ def make_result(
         ),
         protocol=replace(protocol, benchmark=benchmark).to_recorded(),
         model_identity=ModelIdentity(model, "gguf", weights or f"weights of {model}", "chat"),
-        environment=Environment(parity_gate=Gate("passed")),
+        environment=Environment(parity_gate=ParityGateOutcome("passed")),
         timing=Timing(tokens_generated=1000, inference_s=10.0),
         run=run,
         path=Path(f"{run}.json"),

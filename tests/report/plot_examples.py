@@ -14,10 +14,10 @@ from assay.report.plots import (
     Dot,
     Drawing,
     Forest,
-    Group,
     HeatMap,
     HeatRow,
     Histogram,
+    HistogramGroup,
     Moment,
     PassAtK,
     PassCurve,
@@ -90,7 +90,7 @@ def histogram() -> Drawing:
     source = random.Random(2)
     good = tuple(float(min(512, int(source.lognormvariate(4.7, 0.5)))) for _ in range(700))
     bad = tuple(float(min(512, int(source.lognormvariate(5.2, 0.6)))) for _ in range(400))
-    groups = (Group("passed", good, "good"), Group("failed", bad, "bad"))
+    groups = (HistogramGroup("passed", good, "good"), HistogramGroup("failed", bad, "bad"))
     return draw_histogram(
         Histogram("Tokens per completion", "tokens", groups, limit=512, limit_label="max tokens")
     )
@@ -101,7 +101,7 @@ def log_histogram() -> Drawing:
     source = random.Random(3)
     times = tuple(source.lognormvariate(-3, 1.2) for _ in range(1140))
     return draw_histogram(
-        Histogram("CPU time of programs", "CPU time, s", (Group("", times),), is_log=True)
+        Histogram("CPU time of programs", "CPU time, s", (HistogramGroup("", times),), is_log=True)
     )
 
 

@@ -18,7 +18,14 @@ from hypothesis import strategies as st
 from assay.errors import UsageError
 from assay.protocol import VERSION, RecordedProtocol
 from assay.report.comparison import summarize_comparison
-from assay.report.leaderboard import Baseline, Block, Leaderboard, ModelFacts, Row, leaderboard
+from assay.report.leaderboard import (
+    Baseline,
+    Leaderboard,
+    LeaderboardBlock,
+    ModelFacts,
+    Row,
+    leaderboard,
+)
 from assay.report.leaderboard.build import rank
 from assay.report.leaderboard.entries import name_runs
 from assay.report.leaderboard.groups import MOST_MODELS, group_by_tests
@@ -35,16 +42,16 @@ SAMPLED = replace(BASE, decoding=Decoding(temperature=0.8))
 RECORDED = replace(BASE, prompt_strategy="recorded", origin="one file")
 
 
-def only(board: Leaderboard) -> Block:
+def only(board: Leaderboard) -> LeaderboardBlock:
     (block,) = board.blocks
     return block
 
 
-def models(block: Block) -> list[str]:
+def models(block: LeaderboardBlock) -> list[str]:
     return [row.model for row in block.rows]
 
 
-def row_of(block: Block, model: str) -> Row:
+def row_of(block: LeaderboardBlock, model: str) -> Row:
     (row,) = (row for row in block.rows if row.model == model)
     return row
 

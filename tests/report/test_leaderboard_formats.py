@@ -27,7 +27,7 @@ from assay.report.leaderboard import (
 from assay.report.leaderboard.formats.html_page import SCRIPT, STYLE
 from assay.report.leaderboard.formats.latex import SPECIAL
 from assay.report.leaderboard.formats.text import table_lines
-from assay.runs import Environment, Gate
+from assay.runs import Environment, ParityGateOutcome
 from assay.runs.marks import MARKS, WITHOUT_GPU, MarkName
 from assay.runs.result import GroupResult
 from assay.scoring import Coverage, Tally, estimates
@@ -155,7 +155,7 @@ def test_marks_that_all_scores_share_are_shown_once_and_defects_stand_out(
 
 def test_the_details_of_defects_are_below_their_block() -> None:
     selected = Coverage(164, PROBLEMS, PROBLEMS, PROBLEMS, PROBLEMS)
-    off = Environment(parity_gate=Gate("off"))
+    off = Environment(parity_gate=ParityGateOutcome("off"))
     board = leaderboard([make_result("a", coverage=selected), make_result("b", environment=off)])
     lines = render(board, "table").splitlines()
     assert "!partial here: 100 of 164 problems were selected." in lines

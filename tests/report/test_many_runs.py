@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.borders.reading import Reader
-from assay.report.pages import RunSource, Site, Sources, open_sources
+from assay.borders.reading import FileReader
+from assay.report.pages import ReportSite, RunSource, Sources, open_sources
 from assay.report.pages.overview_page import MOST_LISTED
 from assay.report.view.live import LiveSite
 from assay.runs import list_runs
@@ -29,13 +29,13 @@ def results(tmp_path: Path) -> Path:
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the names of all JSON files that are read, as they are read."""
     names: list[str] = []
-    read_json = Reader.read_json
+    read_json = FileReader.read_json
 
-    def noting(self: Reader, path: Path) -> object:
+    def noting(self: FileReader, path: Path) -> object:
         names.append(path.name)
         return read_json(self, path)
 
-    monkeypatch.setattr(Reader, "read_json", noting)
+    monkeypatch.setattr(FileReader, "read_json", noting)
     return names
 
 
@@ -82,7 +82,7 @@ def test_pairs_are_those_of_one_benchmark_in_their_order(results: Path) -> None:
         for a, b in itertools.combinations(finished, 2)
         if a.entry.benchmark == b.entry.benchmark
     ]
-    assert [(a.key, b.key) for a, b in Site(sources).list_pairs()] == expected
+    assert [(a.key, b.key) for a, b in ReportSite(sources).list_pairs()] == expected
     assert len(expected) == 6
 
 
@@ -99,7 +99,7 @@ def test_the_overview_of_thousands_of_runs_compares_few(
         return True
 
     monkeypatch.setattr("assay.report.pages.site.share_problems", count)
-    site = Site(Sources(many))
+    site = ReportSite(Sources(many))
     html = site.section("overview").html
     site.list_pages()
     assert "And more pairs." in html

@@ -9,7 +9,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from assay.report.pages import Site, open_sources
+from assay.report.pages import ReportSite, open_sources
 from assay.report.pages.build import build_report
 from assay.report.pages.document import encode
 from assay.report.pages.section import join_key
@@ -60,7 +60,7 @@ def test_runs_in_folders_with_odd_names_have_pages(tmp_path: Path) -> None:
         write_run(tmp_path, toy_samples(), model=f"in {name!r}", finished=False)
         (folder,) = (path for path in tmp_path.glob("toy_*") if path.is_dir())
         folder.rename(tmp_path / name)
-    site = Site(open_sources([], tmp_path))
+    site = ReportSite(open_sources([], tmp_path))
     keys = {run.key for run in site.sources.runs}
     assert len(keys) == len(list_runs(tmp_path)) == len(names)
     for key in keys:

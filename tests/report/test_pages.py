@@ -18,15 +18,21 @@ import pytest
 import assay
 from assay.errors import RunError, UsageError
 from assay.progress import Silent
-from assay.report.pages import Site, open_sources, render_document
+from assay.report.pages import ReportSite, open_sources, render_document
 from assay.report.pages.build import build_report
-from assay.report.pages.run.outcomes import Outcome, complete_test, find_expected, find_outcome
+from assay.report.pages.run.outcomes import CallOutcome, complete_test, find_expected, find_outcome
 from assay.report.pages.section import join_key
 from assay.report.pages.words import could_show, probability, signed
 from assay.report.text import duration
 from assay.runs.marks import MARKS
-from assay.runs.stores.suites import Baseline as SuiteBaseline
-from assay.runs.stores.suites import SuiteRecord, SuiteRow, Target, suite_path, write_suite
+from assay.runs.stores.suites import (
+    SuiteBaseline,
+    SuiteRecord,
+    SuiteRow,
+    Target,
+    suite_path,
+    write_suite,
+)
 from assay.types import Verdict
 from tests.in_process import run_command
 from tests.report.measurements import DOCUMENTS, write_measurements
@@ -90,11 +96,11 @@ def results(tmp_path: Path) -> Path:
     return folder
 
 
-def open_site(folder: Path) -> Site:
-    return Site(open_sources([], folder))
+def open_site(folder: Path) -> ReportSite:
+    return ReportSite(open_sources([], folder))
 
 
-def key_of(site: Site, kind: str, *words: str) -> str:
+def key_of(site: ReportSite, kind: str, *words: str) -> str:
     """Return the key of the only page of a kind whose title has these words."""
     found = [
         link.key
@@ -243,7 +249,7 @@ def test_runs_of_the_same_name_have_pages_of_their_own(tmp_path: Path) -> None:
         path.rename(path.with_name(path.name.replace(second, first)))
     file = tmp_path / "two" / f"{first}.json"
     file.write_text(file.read_text().replace(second, first))
-    site = Site(open_sources([str(tmp_path / "one"), str(tmp_path / "two")], tmp_path))
+    site = ReportSite(open_sources([str(tmp_path / "one"), str(tmp_path / "two")], tmp_path))
     keys = [link.key for link in site.list_pages() if link.key.startswith("run/")]
     assert sorted(keys) == sorted({join_key("run", first), join_key("run", f"{first}~2")})
     assert {site.section(key).title for key in keys} == {"one on toy", "two on toy"}
@@ -306,7 +312,7 @@ def test_a_suite_is_found_by_its_name(results: Path) -> None:
         suite_path(results, "nightly"),
         SuiteRecord("nightly", "now", rows, (Target("toy", 0.9),), baselines),
     )
-    site = Site(open_sources(["nightly"], results))
+    site = ReportSite(open_sources(["nightly"], results))
     assert [run.key for run in site.sources.runs] == [runs[0]]
     overview = site.section("overview").html
     assert "Suite nightly" in overview
@@ -319,7 +325,7 @@ def test_a_suite_is_found_by_its_name(results: Path) -> None:
 @pytest.mark.parametrize("kind", DOCUMENTS)
 def test_measurements_have_pages(kind: str, tmp_path: Path) -> None:
     write_measurements(tmp_path)
-    site = Site(open_sources([str(tmp_path / f"{kind}.json")], tmp_path))
+    site = ReportSite(open_sources([str(tmp_path / f"{kind}.json")], tmp_path))
     (link,) = [link for link in site.list_pages() if link.key.startswith("model/")]
     page = site.section(link.key).html
     assert parse(page).problems == []
@@ -386,12 +392,12 @@ def test_expected_values_are_read_from_tests(test: str, expected: str) -> None:
 def test_outcomes_are_of_failures_only() -> None:
     test = "assert f(1) == 2"
     failed = Verdict("t", 0, "fail", "wrong-answer", "AssertionError: f(1) gave 3", test)
-    assert find_outcome(failed) == Outcome(test, "f(1)", "2", "3")
-    assert find_outcome(replace(failed, status="pass", failing_test="")) == Outcome()
+    assert find_outcome(failed) == CallOutcome(test, "f(1)", "2", "3")
+    assert find_outcome(replace(failed, status="pass", failing_test="")) == CallOutcome()
     other = replace(failed, reason="exception", detail="ValueError: no")
-    assert find_outcome(other) == Outcome(test)
+    assert find_outcome(other) == CallOutcome(test)
     of_cases = replace(failed, detail="expected '0', got ''", failing_test="f(0)")
-    assert find_outcome(of_cases) == Outcome("f(0)", "f(0)", "'0'", "''")
+    assert find_outcome(of_cases) == CallOutcome("f(0)", "f(0)", "'0'", "''")
 
 
 def test_a_test_of_several_lines_is_shown_whole() -> None:

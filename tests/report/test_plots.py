@@ -19,10 +19,10 @@ from assay.report.plots import (
     Dot,
     Drawing,
     Forest,
-    Group,
     HeatMap,
     HeatRow,
     Histogram,
+    HistogramGroup,
     PassAtK,
     PassCurve,
     Scatter,
@@ -108,7 +108,9 @@ DRAWN_WITH_NAMES: dict[str, Callable[[str], Drawing]] = {
     "bars": lambda name: draw_bars(BarChart(name, (Bar(name, 3),))),
     "heat map": lambda name: draw_heat_map(HeatMap((name,), (HeatRow(name, (1.0,)),), name)),
     "scatter": lambda name: draw_scatter(Scatter(name, name, name, (Dot(name, 1, 0.5),))),
-    "histogram": lambda name: draw_histogram(Histogram(name, name, (Group(name, (1.0,)),))),
+    "histogram": lambda name: draw_histogram(
+        Histogram(name, name, (HistogramGroup(name, (1.0,)),))
+    ),
     "curves": lambda name: draw_pass_curves(
         (PassCurve(name, (PassAtK(1, 0.5, 0.4, 0.6),)), PassCurve(name, ()))
     ),
@@ -143,8 +145,8 @@ def test_a_name_cannot_change_colours() -> None:
         draw_bars(BarChart("nothing", ())),
         draw_bars(BarChart("zero", (Bar("a", 0),))),
         draw_histogram(Histogram("nothing", "x", ())),
-        draw_histogram(Histogram("zeros", "x", (Group("a", (0.0, 0.0)),), is_log=True)),
-        draw_histogram(Histogram("equal", "x", (Group("a", (3.0, 3.0)),))),
+        draw_histogram(Histogram("zeros", "x", (HistogramGroup("a", (0.0, 0.0)),), is_log=True)),
+        draw_histogram(Histogram("equal", "x", (HistogramGroup("a", (3.0, 3.0)),))),
         draw_heat_map(HeatMap((), ())),
         draw_scatter(Scatter("nothing", "x", "y", ())),
         draw_history(()),

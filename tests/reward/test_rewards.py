@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import assay
 from assay.errors import SandboxError, UsageError
 from assay.reward import Reward, TrlReward, VerlReward
-from assay.reward.judging import Judged
+from assay.reward.judging import JudgedCompletion
 from assay.reward.rewards import Score, require_values, reward_of
 from assay.types import Verdict
 
@@ -235,7 +235,7 @@ def test_rewards_follow_the_verdict(
     status: str, reason: str, passed: int, total: int, partial: bool, format_share: float
 ) -> None:
     verdict = Verdict("t", 0, status, reason)  # type: ignore[arg-type]
-    judged = Judged(verdict, min(passed, total), total)
+    judged = JudgedCompletion(verdict, min(passed, total), total)
     value = reward_of(judged, partial=partial, format_share=format_share)
     if status == "invalid":
         assert value is None

@@ -12,7 +12,7 @@ import pytest
 
 from assay.errors import RunError
 from assay.protocol import PromptSettings
-from assay.runs import Environment, Gate, Result, read_result, write_result
+from assay.runs import Environment, ParityGateOutcome, Result, read_result, write_result
 from assay.runs.marks import (
     ADDED_IN_ROUNDS,
     MARKS,
@@ -62,8 +62,8 @@ def test_a_whole_run_on_a_gpu_that_passed_the_gate_is_publishable() -> None:
     [
         ({}, ON_CPU, ("no-gpu",), False),
         ({"model_identity": SERVED}, ON_CPU, ("served",), False),
-        ({"environment": Environment(parity_gate=Gate("off"))}, ON_GPU, ("unverified-device",),
-         False),
+        ({"environment": Environment(parity_gate=ParityGateOutcome("off"))}, ON_GPU,
+         ("unverified-device",), False),
         ({"protocol": protocol(asking=OPTION)}, ON_GPU, ("unverified-device",), False),
         ({"coverage": Coverage(164, 100, 100, 100, 100)}, ON_GPU, ("partial",), False),
         ({"coverage": Coverage(100, 100, 99, 100, 99), "results": scores(invalid=1)}, ON_GPU,
@@ -75,7 +75,7 @@ def test_a_whole_run_on_a_gpu_that_passed_the_gate_is_publishable() -> None:
         ({"results": scores(integrity={"shared": 3, "separated": 1})}, ON_GPU, ("shared-tests",),
          True),
         ({"environment": Environment(engine={"batch_invariant": False},
-                                     parity_gate=Gate("passed"))},
+                                     parity_gate=ParityGateOutcome("passed"))},
          ON_GPU, ("batch-dependent",), True),
         # Nobody knows whether a server's texts depend on its batches.
         ({"model_identity": SERVED, "environment": Environment(engine={"batch_invariant": False})},

@@ -21,7 +21,12 @@ from assay.errors import SandboxError
 from assay.sandbox import Sandbox, open_sandbox
 from assay.sandbox.container import runtime
 from assay.sandbox.container import worker as container_worker
-from assay.sandbox.container.runtime import OWNER_LABEL, WORKER_LABEL, Engine, EngineGoneError
+from assay.sandbox.container.runtime import (
+    OWNER_LABEL,
+    WORKER_LABEL,
+    ContainerRuntime,
+    RuntimeGoneError,
+)
 from assay.sandbox.container.worker import (
     FIRST_UID,
     UIDS,
@@ -56,7 +61,7 @@ def job(code: str, tests: str = "assert f() == 1", sample: int = 0) -> Job:
 
 def containers() -> list[str]:
     asked = ("ps", "--all", "--quiet", "--no-trunc", "--filter", f"label={WORKER_LABEL}")
-    return Engine("docker").run(*asked).split()
+    return ContainerRuntime("docker").run(*asked).split()
 
 
 def until(condition: object, seconds: float = 20.0) -> bool:
@@ -120,7 +125,7 @@ def test_references_pass(sandbox: Sandbox, humaneval: Benchmark) -> None:
 @docker
 def test_what_is_asked_of_the_engine(sandbox: Sandbox) -> None:
     list(sandbox.judge([job("def f(): return 1")]))
-    (found, *_) = json.loads(Engine("docker").run("inspect", containers()[0]))
+    (found, *_) = json.loads(ContainerRuntime("docker").run("inspect", containers()[0]))
     host, config = found["HostConfig"], found["Config"]
     assert host["NetworkMode"] == "none"
     assert host["ReadonlyRootfs"] is True
@@ -138,7 +143,7 @@ def test_a_killed_container_costs_no_verdict(sandbox: Sandbox) -> None:
         assert until(containers)
         time.sleep(1.0)
         for container in containers():
-            Engine("docker").run("kill", container)
+            ContainerRuntime("docker").run("kill", container)
 
     threading.Thread(target=kill, daemon=True).start()
     (verdict,) = sandbox.judge([job(SLEEPER.format(seconds=3))])
@@ -154,7 +159,7 @@ def test_a_paused_container_costs_no_verdict(
     list(sandbox.judge([job("def f(): return 1")]))
     paused = containers()
     for container in paused:
-        Engine("docker").run("pause", container)
+        ContainerRuntime("docker").run("pause", container)
     tests = Tests("f", f"assert f() == 1  # {'-' * 4_000_000}", integrity="separated")
     limits = Limits(wall_s=3.0)
     verdicts = list(sandbox.judge([Job("t", 0, Program("def f(): return 1", ""), tests, limits)]))
@@ -223,7 +228,7 @@ LISTS_NO_LABELS = (
 def test_leftovers_of_the_dead_are_removed_and_no_others(
     tmp_path: Path, lines: tuple[str, ...]
 ) -> None:
-    engine = Engine(tool(tmp_path, *lines))
+    engine = ContainerRuntime(tool(tmp_path, *lines))
     mine = runtime.owner().split("/")
     owners = {
         "dead": "/".join([*mine[:3], "1"]),  # this pid, but another process's start
@@ -285,7 +290,7 @@ def test_an_image_from_a_base_image(assay: Cli, tmp_path: Path) -> None:
         return done.stdout.strip()
 
     from_root = build("--rootfs", "host")
-    Engine("docker").run("tag", from_root, "assay-test-base")
+    ContainerRuntime("docker").run("tag", from_root, "assay-test-base")
     from_base = build("--base", "assay-test-base")
     assert from_base.startswith("sha256:")
     assert from_base != from_root
@@ -346,18 +351,18 @@ def test_an_engine_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, tmp_pat
     ],
 )
 def test_an_engine_that_goes_is_waited_for(said: str) -> None:
-    failure = Engine("docker").failure(said)
-    assert isinstance(failure, EngineGoneError)
+    failure = ContainerRuntime("docker").failure(said)
+    assert isinstance(failure, RuntimeGoneError)
     assert said.splitlines()[0] in str(failure)
 
 
 def test_what_the_engine_says_is_told_not_where_its_help_is() -> None:
     said = "docker: Error response from daemon: no such image.\nSee 'docker run --help'.\n\n"
-    failure = Engine("docker").failure(said)
+    failure = ContainerRuntime("docker").failure(said)
     assert str(failure) == "docker: docker: Error response from daemon: no such image."
-    assert not isinstance(failure, EngineGoneError)
+    assert not isinstance(failure, RuntimeGoneError)
     inside = "Traceback (most recent call last):\nBrokenPipeError: [Errno 32] Broken pipe\n"
-    assert not isinstance(Engine("docker").failure(inside), EngineGoneError)
+    assert not isinstance(ContainerRuntime("docker").failure(inside), RuntimeGoneError)
 
 
 def test_an_engine_that_hangs_is_not_waited_for_in_the_end(
@@ -365,12 +370,12 @@ def test_an_engine_that_hangs_is_not_waited_for_in_the_end(
 ) -> None:
     monkeypatch.setattr(runtime, "REMOVAL_S", 0.5)
     started = time.monotonic()
-    Engine(tool(tmp_path, "exec sleep 60")).remove("some container")
+    ContainerRuntime(tool(tmp_path, "exec sleep 60")).remove("some container")
     assert time.monotonic() - started < 20
 
 
 def test_what_cannot_be_cleaned_up_stays(tmp_path: Path) -> None:
-    Engine(tool(tmp_path, "echo no such word >&2", "exit 125")).remove_leftovers()
+    ContainerRuntime(tool(tmp_path, "echo no such word >&2", "exit 125")).remove_leftovers()
 
 
 def test_a_start_that_hangs_is_given_up(tmp_path: Path) -> None:
@@ -379,7 +384,7 @@ def test_a_start_that_hangs_is_given_up(tmp_path: Path) -> None:
     settings = WorkerSettings(inside, ("python3",), start_s=1.0)
     started = time.monotonic()
     with pytest.raises(SandboxError, match="no answer in time|does not listen"):
-        ContainerServers(Engine(hanging), "sha256:1", settings)
+        ContainerServers(ContainerRuntime(hanging), "sha256:1", settings)
     assert time.monotonic() - started < 20
 
 

@@ -265,7 +265,7 @@ def test_a_damaged_file_is_made_again(
         built.append(folder)
         path = folder / "component.cwasm"
         path.write_bytes(b"new")
-        lacks = component.Lacks((), {}, ())
+        lacks = component.GuestLacks((), {}, ())
         record = component.Build({path.name: file_sha256(path)}, {}, "cpython", lacks)
         write_sealed(folder / "component.json", component.PURPOSE, codec.pretty(record).encode())
 

@@ -18,7 +18,7 @@ from assay.sandbox.host.fork_servers import TOO_BUSY, for_oracle
 from assay.sandbox.inside.judging.messages import Task
 from assay.sandbox.kinds import wasm
 from assay.sandbox.wasm import component
-from assay.sandbox.wasm.messages import GuestLimits, GuestReport, Request
+from assay.sandbox.wasm.messages import GuestLimits, GuestReport, GuestRequest
 from assay.types import Cases, Job, Limits, Program, Tests, Verdict
 from tests.busy_processes import busy_processes
 
@@ -65,14 +65,14 @@ def pids(sandbox: wasm.WasmSandbox) -> list[int]:
 
 def heard_of(code: str, tests: Tests, cpu_s: float) -> GuestReport:
     """What a worker's machine says, in this very process."""
-    from assay.sandbox.wasm.worker import Machine
+    from assay.sandbox.wasm.worker import WasmMachine
 
-    machine = Machine(str(component.compiled(lambda _: None)))
+    machine = WasmMachine(str(component.compiled(lambda _: None)))
     task = Task(preamble="", program=code, tests="", entry_point="f", abridged=True)
     limits = GuestLimits(cpu_s, call_cpu_s=0, slower=3, wall_s=60, memory_mb=512)
     before = resource.getrlimit(resource.RLIMIT_DATA)
     try:
-        return machine.judged(Request(task, "k", for_oracle(tests).decode(), "", limits))
+        return machine.judged(GuestRequest(task, "k", for_oracle(tests).decode(), "", limits))
     finally:  # a worker limits its own memory, and the tests after these need more
         resource.setrlimit(resource.RLIMIT_DATA, before)
 

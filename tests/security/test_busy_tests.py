@@ -19,7 +19,13 @@ from assay import plain
 from assay.benchmarks.support import excess_code
 from assay.sandbox import open_sandbox
 from assay.sandbox.host import fork_servers
-from assay.sandbox.host.worker import BusyTestsError, ProcessWatch, Server, Worker, WorkerLostError
+from assay.sandbox.host.worker import (
+    BusyTestsError,
+    ProcessWatch,
+    Worker,
+    WorkerLostError,
+    WorkerServer,
+)
 from assay.sandbox.inside.isolation.work import Busy
 from assay.sandbox.inside.judging import wire
 from assay.sandbox.inside.serving import container
@@ -155,7 +161,7 @@ def test_a_container_reports_tests_that_used_up_their_time(
     assert signs == {wire.frame(b"o", b"") if works else b""}
     assert len(said) == works
 
-    class Ended(Server):
+    class Ended(WorkerServer):
         def receive_any(self, deadline: float, *looks: ProcessWatch | None) -> str:  # noqa: ARG002
             return str(json.loads(said[0][9:])) if said else "it ended"
 

@@ -12,10 +12,10 @@ import pytest
 import assay
 from assay import codec, plain
 from assay.judging import JudgeTask
-from assay.judging.stage import Judged, SampleStage, Text
+from assay.judging.stage import Judged, SampleStage, SampleText
 from assay.sandbox import Stage, open_sandbox
 from assay.serve.engine.stage import ServeStage
-from assay.serve.engine.work import Kind, Work
+from assay.serve.engine.work import JudgeWork, Kind
 from assay.types import Answer, Benchmark, Cases, Job, Limits, Problem, Program, Tests
 from tests.security.forgeries_expressions import (
     ARGUMENT,
@@ -152,12 +152,14 @@ def test_arguments_that_take_long_hold_back_no_other_answer(road: str) -> None:
         items: list[tuple[Any, Any]]
         if road == "run":
             stage = SampleStage("chat", "", "", None, 1)
-            items = [(JudgeTask(problem, limits), Text(n, a, False)) for n, a in enumerate(answers)]
+            items = [
+                (JudgeTask(problem, limits), SampleText(n, a, False)) for n, a in enumerate(answers)
+            ]
         else:
             stage = ServeStage(8, 1)
             kind: Kind = "program" if road == "service" else "completion"
             items = [
-                (JudgeTask(problem), Work(n, kind, a, limits, "Forged/0", position=n))
+                (JudgeTask(problem), JudgeWork(n, kind, a, limits, "Forged/0", position=n))
                 for n, a in enumerate(answers)
             ]
 

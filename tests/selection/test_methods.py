@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import UsageError
-from assay.selection import Candidate, Conduct, Seen, methods
+from assay.selection import Candidate, Conduct, ProbeResults, methods
 
 SEEN = st.builds(
-    Seen, st.integers(0, 3), st.sampled_from(Conduct), st.sampled_from(["a", "b", "c"])
+    ProbeResults, st.integers(0, 3), st.sampled_from(Conduct), st.sampled_from(["a", "b", "c"])
 )
 
 
-def candidates(seen: list[Seen]) -> list[Candidate]:
+def candidates(seen: list[ProbeResults]) -> list[Candidate]:
     return [Candidate("t", number, -1.0, one) for number, one in enumerate(seen)]
 
 
@@ -29,18 +29,18 @@ def test_there_are_four() -> None:
 
 
 @given(st.lists(SEEN, min_size=1))
-def test_first_is_the_first(seen: list[Seen]) -> None:
+def test_first_is_the_first(seen: list[ProbeResults]) -> None:
     assert chosen("first", candidates(seen)) == 0
 
 
 @given(st.lists(SEEN, min_size=1))
-def test_examples_takes_the_first_of_those_with_most(seen: list[Seen]) -> None:
+def test_examples_takes_the_first_of_those_with_most(seen: list[ProbeResults]) -> None:
     rights = [one.right for one in seen]
     assert chosen("examples", candidates(seen)) == rights.index(max(rights))
 
 
 @given(st.lists(SEEN, min_size=1))
-def test_agreement_takes_the_first_of_the_largest_group(seen: list[Seen]) -> None:
+def test_agreement_takes_the_first_of_the_largest_group(seen: list[ProbeResults]) -> None:
     winner = seen[chosen("agreement", candidates(seen))]
     sizes = Counter((one.conduct, one.behaviour) for one in seen)
     best = max(one.conduct for one in seen)
@@ -56,7 +56,7 @@ def test_agreement_takes_the_first_of_the_largest_group(seen: list[Seen]) -> Non
 
 
 def test_many_crashes_lose_against_one_answer() -> None:
-    seen = [Seen(0, Conduct.FAILS, "x")] * 3 + [Seen(0, Conduct.ANSWERS, "y")]
+    seen = [ProbeResults(0, Conduct.FAILS, "x")] * 3 + [ProbeResults(0, Conduct.ANSWERS, "y")]
     assert chosen("agreement", candidates(seen)) == 3
     assert chosen("agreement", candidates(seen[:3])) == 0
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from assay import plain
 from assay.sandbox import Sandbox, open_sandbox
-from assay.selection import Conduct, Seen
+from assay.selection import Conduct, ProbeResults
 from assay.selection._probes import SAME as SAME_CODE
 from assay.selection._probes import canonical, probe
 from assay.types import Job, Problem, Program, Tests
@@ -60,7 +60,7 @@ def sandbox() -> Iterator[Sandbox]:
     opened.close()
 
 
-def seen(sandbox: Sandbox, problem: Problem, *programs: str, checked: bool) -> list[Seen]:
+def seen(sandbox: Sandbox, problem: Problem, *programs: str, checked: bool) -> list[ProbeResults]:
     found = probe(problem, checked=checked)
     assert found is not None
     jobs = [Job("t", i, Program(code, "x"), found.tests) for i, code in enumerate(programs)]
@@ -106,7 +106,7 @@ def test_doctests_run_beside_programs_whose_tests_do(sandbox: Sandbox) -> None:
     assert wrong.right == 2
     assert right.behaviour != same.behaviour  # 1.5000000000001
     assert (fails.right, fails.conduct) == (1, Conduct.FAILS)
-    assert exits == Seen(behaviour="exit")
+    assert exits == ProbeResults(behaviour="exit")
     assert seen(sandbox, SHARED, RIGHT, checked=False) == [right]
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay import benchmarks
-from assay.selection._reading import Example, examples_in
+from assay.selection._reading import PromptExample, examples_in
 from assay.types import Benchmark
 
 PLAIN = st.recursive(
@@ -37,13 +37,13 @@ def prompt(words: str) -> str:
 def test_calls_with_an_arrow(arguments: list[Any], value: Any, arrow: str) -> None:
     shown = ", ".join(map(repr, arguments))
     words = f"entry({shown}) {arrow} {value!r}\nand so on"
-    assert examples_in(words, "entry") == [Example(tuple(arguments), f"same(got, {value!r})")]
+    assert examples_in(words, "entry") == [PromptExample(tuple(arguments), f"same(got, {value!r})")]
 
 
 @given(st.lists(PLAIN, min_size=1, max_size=3), PLAIN)
 def test_doctests_and_assertions(arguments: list[Any], value: Any) -> None:
     shown = ", ".join(map(repr, arguments))
-    expected = [Example(tuple(arguments), f"same(got, {value!r})")]
+    expected = [PromptExample(tuple(arguments), f"same(got, {value!r})")]
     assert examples_in(f"Words.\n>>> entry({shown})\n{value!r}\n", "entry") == expected
     assert examples_in(f"Words.\nassert entry({shown}) == {value!r}\n", "entry") == expected
 
@@ -95,13 +95,13 @@ def test_the_forms_that_prompts_use(words: str, expected: list[tuple[Any, str]])
 
 
 def test_a_function_may_have_a_builtins_name() -> None:
-    assert examples_in("sum([1, 2]) == 3", "sum") == [Example(([1, 2],), "same(got, 3)")]
+    assert examples_in("sum([1, 2]) == 3", "sum") == [PromptExample(([1, 2],), "same(got, 3)")]
 
 
 def test_nothing_of_a_prompt_is_executed() -> None:
     assert examples_in("f(__import__('os').getcwd()) == 1", "f") == []
     with_code = examples_in("assert f(1) == __import__('os')._exit(1)", "f")
-    assert with_code == [Example((1,), "same(got, __import__('os')._exit(1))")]
+    assert with_code == [PromptExample((1,), "same(got, __import__('os')._exit(1))")]
 
 
 def test_nearly_all_of_humaneval_is_read(humaneval: Benchmark) -> None:

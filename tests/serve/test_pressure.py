@@ -20,9 +20,9 @@ import pytest
 from assay.errors import SandboxError, UsageError
 from assay.sandbox import Stage
 from assay.serve.engine.backlog import Backlog, FullError, Room, Ticket
-from assay.serve.engine.engine import Engine
+from assay.serve.engine.engine import StageSupervisor
 from assay.serve.engine.languages import RUN, Language, find_languages
-from assay.serve.engine.work import Answer, Ended, Work
+from assay.serve.engine.work import EndedRun, JudgeAnswer, JudgeWork
 from assay.serve.metrics import Metrics
 from assay.serve.server import JudgeServer
 from assay.types import Capabilities, Limits
@@ -36,7 +36,7 @@ FAST = {"program": RIGHT, "tests": CODE}
 
 
 def ticket(backlog: Backlog, count: int, client: str = "a", size: int = 1) -> Ticket:
-    tasks = [(RUN, Work(backlog.next_number(), "program", "", Limits())) for _ in range(count)]
+    tasks = [(RUN, JudgeWork(backlog.next_number(), "program", "", Limits())) for _ in range(count)]
     return Ticket(client, size, lambda _: None, deque(tasks))
 
 
@@ -48,8 +48,8 @@ def take(items: Iterator[Any], count: int) -> list[int]:
     return found
 
 
-def answered(numbers: Sequence[int]) -> list[Answer]:
-    return [Answer(number, "pass", "passed", b"") for number in numbers]
+def answered(numbers: Sequence[int]) -> list[JudgeAnswer]:
+    return [JudgeAnswer(number, "pass", "passed", b"") for number in numbers]
 
 
 def test_requests_take_turns() -> None:
@@ -133,10 +133,10 @@ def test_a_failure_of_the_sandbox_is_tried_again_and_then_invalid(
     failures: int, expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("assay.serve.engine.engine.PAUSE_S", 0.01)
-    found: list[Answer] = []
+    found: list[JudgeAnswer] = []
     reported: list[str] = []
     sandbox: Any = FailingSandbox(failures)
-    engine = Engine(sandbox, 1, Room(10, 10, 10), reported.append)
+    engine = StageSupervisor(sandbox, 1, Room(10, 10, 10), reported.append)
     engine.start()
     one = ticket(engine.backlog, 1)
     one.answer = found.extend
@@ -150,13 +150,13 @@ def test_a_failure_of_the_sandbox_is_tried_again_and_then_invalid(
 def test_a_language_that_a_busy_machine_could_not_try_is_tried_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    ended = Ended(0, 0.1, b"42\n", b"", {})
+    ended = EndedRun(0, 0.1, b"42\n", b"", {})
     tried: list[list[str]] = []
 
-    def probe(_engine: Engine, languages: Sequence[Language]) -> dict[str, Answer]:
+    def probe(_engine: StageSupervisor, languages: Sequence[Language]) -> dict[str, JudgeAnswer]:
         tried.append([one.name for one in languages])
         status = "invalid" if len(tried) == 1 else "pass"
-        works = Answer(0, "pass", "", b"", ended=ended)
+        works = JudgeAnswer(0, "pass", "", b"", ended=ended)
         return {"bash": works, "python": works._replace(status=status, ended=None)}
 
     monkeypatch.setattr("assay.serve.engine.languages._try", probe)

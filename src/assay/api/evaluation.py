@@ -21,7 +21,7 @@ from assay.pipeline.suite.run import run_suite as run_prepared
 from assay.pipeline.suite.suite import Suite
 from assay.progress import Announce, Reporter, Silent
 from assay.quality.parity_gate import require_parity
-from assay.runs import Gate, Result
+from assay.runs import ParityGateOutcome, Result
 from assay.runs.marks import require_publishable
 from assay.types import PromptImports
 
@@ -130,7 +130,7 @@ def run_evaluation(
     """
     check = _parity_check(publishable, parity_gate)
 
-    def gate(model: Model) -> Gate:
+    def gate(model: Model) -> ParityGateOutcome:
         return config.site.check_model(check, config.model, config.engine, model, reporter.note)
 
     config = replace(config, gate=gate)
@@ -191,7 +191,7 @@ def evaluate_suite(
     """Run (or resume) a suite. ``base`` has the settings that a suite does not have."""
     check = _parity_check(publishable, parity_gate)
 
-    def check_device(config: EvalConfig, model: Model) -> Gate:
+    def check_device(config: EvalConfig, model: Model) -> ParityGateOutcome:
         return config.site.check_model(check, config.model, config.engine, model, reporter.note)
 
     with contextlib.ExitStack() as first:
@@ -215,7 +215,7 @@ def _require_parity(
     *,
     publishable: bool,
     wanted: bool,
-) -> Gate:
+) -> ParityGateOutcome:
     return require_parity(
         spec, options, model, publishable=publishable, wanted=wanted, note=note
     )  # fmt: skip

@@ -56,7 +56,7 @@ __import__("numpy").random.seed(0)
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class BigCodeBenchRecord:
     task_id: str
     complete_prompt: str
     instruct_prompt: str
@@ -72,7 +72,8 @@ def _load(data: DataFile, kind: PromptKind, announce: Announce, data_dir: Path |
         version=data.version,
         data_sha256=data.sha256,
         problems=tuple(
-            _problem(record, kind) for record in read_records(Record, data, announce, data_dir)
+            _problem(record, kind)
+            for record in read_records(BigCodeBenchRecord, data, announce, data_dir)
         ),
         limits=LIMITS,
         imports=IMPORTS,
@@ -98,7 +99,7 @@ COMPLETE = build_upstream(_continue)
 INSTRUCT = build_upstream(_refuse, lambda problem: problem.prompt.strip())
 
 
-def _problem(record: Record, kind: PromptKind) -> Problem:
+def _problem(record: BigCodeBenchRecord, kind: PromptKind) -> Problem:
     # "Calibrated": imports and constants that a program may have left to the prompt.
     prompt_code = f"{record.code_prompt}\n    pass\n"
     return Problem(

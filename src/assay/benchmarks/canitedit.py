@@ -71,7 +71,7 @@ class Taxonomy:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class CanItEditRecord:
     id: int
     full_name: str
     before: str
@@ -93,7 +93,7 @@ class Edit:
     instruction: str
 
 
-def _problem(record: Record, kind: Kind, *, one_of_two: bool) -> Problem:
+def _problem(record: CanItEditRecord, kind: Kind, *, one_of_two: bool) -> Problem:
     labels = {"change": record.taxonomy.change_kind}
     task_id = f"CanItEdit/{record.id}"
     code = f"{SHOW_FILE}{record.tests}" if READS_FILE in record.tests else record.tests
@@ -109,7 +109,7 @@ def _problem(record: Record, kind: Kind, *, one_of_two: bool) -> Problem:
     )
 
 
-def _entry_point(record: Record) -> str:
+def _entry_point(record: CanItEditRecord) -> str:
     """Return the first function or class of the edited file that its tests use."""
     used = {node.id for node in ast.walk(ast.parse(record.tests)) if isinstance(node, ast.Name)}
     definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -120,7 +120,7 @@ def _entry_point(record: Record) -> str:
 def _load(
     name: str, kinds: tuple[Kind, ...], announce: Announce, data_dir: Path | None
 ) -> Benchmark:
-    records = read_records(Record, DATA, announce, data_dir)
+    records = read_records(CanItEditRecord, DATA, announce, data_dir)
     edits = {
         f"CanItEdit/{record.id}/{kind}": Edit(record.before, record.instruction(kind))
         for record in records
@@ -193,7 +193,7 @@ def _ask(edits: dict[str, Edit], first: str, problem: Problem, form: PromptForm)
 
 def read_unedited_programs(data_dir: Path | None = None) -> dict[str, str]:
     """Return the programs before the change, by original problem."""
-    found = read_records(Record, DATA, data_dir=data_dir)
+    found = read_records(CanItEditRecord, DATA, data_dir=data_dir)
     return {f"CanItEdit/{record.id}": record.before for record in found}
 
 

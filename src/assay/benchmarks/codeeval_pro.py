@@ -55,7 +55,7 @@ MBPP_NUMBERS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class CodeEvalProRecord:
     id: object  # a number, or the id in BigCodeBench
     raw_problem: str
     raw_solution: str
@@ -100,7 +100,7 @@ BIGCODEBENCH_LITE_PRO = _pin(
 )  # fmt: skip
 
 
-def _problem(record: Record, task_id: str, cluster: str, tests: Tests) -> Problem:
+def _problem(record: CodeEvalProRecord, task_id: str, cluster: str, tests: Tests) -> Problem:
     return Problem(
         task_id=task_id,
         prompt=f"{record.raw_problem.strip()}\n",  # what a base model continues
@@ -111,17 +111,17 @@ def _problem(record: Record, task_id: str, cluster: str, tests: Tests) -> Proble
     )
 
 
-def _humaneval_problem(record: Record) -> Problem:
+def _humaneval_problem(record: CodeEvalProRecord) -> Problem:
     number = record.id
     return _problem(record, f"HumanEvalPro/{number}", f"HumanEval/{number}", _code_tests(record))
 
 
-def _mbpp_problem(record: Record) -> Problem:
+def _mbpp_problem(record: CodeEvalProRecord) -> Problem:
     number = MBPP_NUMBERS[int(str(record.id))]
     return _problem(record, f"MbppPro/{record.id}", f"Mbpp/{number}", _code_tests(record))
 
 
-def _library_problem(record: Record) -> Problem:
+def _library_problem(record: CodeEvalProRecord) -> Problem:
     # Data frames and plots are not plain data, so the tests share the program's interpreter.
     preamble = f"{MODULE}{_prompt_code(record)}\n"
     tests = Tests(
@@ -131,22 +131,22 @@ def _library_problem(record: Record) -> Problem:
     return _problem(record, f"BigCodeBenchLitePro/{number}", str(record.id), tests)
 
 
-def _code_tests(record: Record) -> Tests:
+def _code_tests(record: CodeEvalProRecord) -> Tests:
     return code_tests(_entry_point(record), record.test_code, _prompt_code(record))
 
 
-def _reference(record: Record) -> str:
+def _reference(record: CodeEvalProRecord) -> str:
     return record.raw_problem + record.raw_solution + record.new_problem + record.new_solution
 
 
-def _entry_point(record: Record) -> str:
+def _entry_point(record: CodeEvalProRecord) -> str:
     """Return the function that the tests call: the first one that the reference defines."""
     body = _parse(_reference(record)).body
     defined = {node.name for node in body if isinstance(node, ast.FunctionDef)}
     return next(name for name in called_functions(record.test_code) if name in defined)
 
 
-def _prompt_code(record: Record) -> str:
+def _prompt_code(record: CodeEvalProRecord) -> str:
     """Return imports and helpers of the first problem, without the function to be written."""
     begun = f"{record.raw_problem.rstrip()}\n    pass\n"
     functions = [n.name for n in _parse(begun).body if isinstance(n, ast.FunctionDef)]
@@ -161,11 +161,11 @@ def _parse(code: str) -> ast.Module:
 
 def _load(
     data: DataFile,
-    make: Callable[[Record], Problem],
+    make: Callable[[CodeEvalProRecord], Problem],
     announce: Announce,
     data_dir: Path | None,
 ) -> Benchmark:
-    found = read_records(Record, data, announce, data_dir)
+    found = read_records(CodeEvalProRecord, data, announce, data_dir)
     problems = tuple(map(make, found))
     pairs = {
         problem.task_id: Pair(record.raw_problem.strip(), record.new_problem.strip())

@@ -46,7 +46,7 @@ DATA = pin(
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class CruxEvalRecord:
     id: str
     code: str
     input: str
@@ -57,7 +57,7 @@ class Record:
         return f"CRUXEval/{self.id.removeprefix('sample_')}"
 
 
-def _output_problem(record: Record) -> Problem:
+def _output_problem(record: CruxEvalRecord) -> Problem:
     return Problem(
         task_id=record.task_id,
         prompt=f"{record.code}\nassert {FUNCTION}({record.input}) == ??",
@@ -67,7 +67,7 @@ def _output_problem(record: Record) -> Problem:
     )
 
 
-def _input_problem(record: Record) -> Problem:
+def _input_problem(record: CruxEvalRecord) -> Problem:
     return Problem(
         task_id=record.task_id,
         prompt=f"{record.code}\nassert {FUNCTION}(??) == {record.output}",
@@ -77,7 +77,7 @@ def _input_problem(record: Record) -> Problem:
     )
 
 
-def _tests(record: Record, entry_point: str, preamble: str, answer: Answer) -> Tests:
+def _tests(record: CruxEvalRecord, entry_point: str, preamble: str, answer: Answer) -> Tests:
     """Return tests that call the answer without arguments and expect the output."""
     inputs = {"base": [plain.encode([])]}
     expected = {"base": [plain.encode(ast.literal_eval(record.output))]}
@@ -91,7 +91,7 @@ def _load(name: str, wording: Wording, announce: Announce, data_dir: Path | None
         name=name,
         version=DATA.version,
         data_sha256=DATA.sha256,
-        problems=tuple(map(make, read_records(Record, DATA, announce, data_dir))),
+        problems=tuple(map(make, read_records(CruxEvalRecord, DATA, announce, data_dir))),
         limits=LIMITS,
         max_tokens=MAX_TOKENS,
         strategies=build_strategies(wording),

@@ -66,7 +66,7 @@ REWORDED = ("verbose", "concise")  # the problems are HumanEval's
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class EvoEvalRecord:
     """A task of any set. New problems have inputs as text, reworded ones have lists."""
 
     task_id: str
@@ -98,7 +98,7 @@ def _pin(name: str) -> DataFile:
 
 
 def _load(name: str, data: DataFile, announce: Announce, data_dir: Path | None) -> Benchmark:
-    found = read_records(Record, data, announce, data_dir)
+    found = read_records(EvoEvalRecord, data, announce, data_dir)
     return Benchmark(
         name=data.name,
         version=data.version,
@@ -109,7 +109,7 @@ def _load(name: str, data: DataFile, announce: Announce, data_dir: Path | None) 
     )
 
 
-def _problem(name: str, record: Record) -> Problem:
+def _problem(name: str, record: EvoEvalRecord) -> Problem:
     prompt_code = preamble_of(record.prompt, record.entry_point)
     oracle = SPECIAL.get((name, record.task_id), MATCHER)
     return Problem(
@@ -122,7 +122,7 @@ def _problem(name: str, record: Record) -> Problem:
     )
 
 
-def _tests(record: Record, oracle: str, prompt_code: str) -> Tests:
+def _tests(record: EvoEvalRecord, oracle: str, prompt_code: str) -> Tests:
     """Return the tests. Expected outputs are the reference's."""
     if record.inputs:
         inputs: dict[str, list[Any]] = {"base": list(record.inputs)}

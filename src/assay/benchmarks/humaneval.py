@@ -24,7 +24,7 @@ SLOW = ("HumanEval/129",)  # enumerating all paths is right and takes 4 s, the r
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class HumanEvalRecord:
     task_id: str
     prompt: str
     entry_point: str
@@ -38,13 +38,13 @@ def load(announce: Announce, data_dir: Path | None) -> Benchmark:
         name="humaneval",
         version=HUMANEVAL.version,
         data_sha256=HUMANEVAL.sha256,
-        problems=tuple(map(_problem, read_records(Record, HUMANEVAL, announce, data_dir))),
+        problems=tuple(map(_problem, read_records(HumanEvalRecord, HUMANEVAL, announce, data_dir))),
         time_rule=replace(SHORT_TESTS, exempt=SLOW),
         strategies=FUNCTIONS,
     )
 
 
-def _problem(record: Record) -> Problem:
+def _problem(record: HumanEvalRecord) -> Problem:
     prompt, entry_point = record.prompt, record.entry_point
     code = f"{record.test}\ncheck({entry_point})\n"
     return Problem(

@@ -65,7 +65,7 @@ DATA = pin(
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class HumanEvalFixRecord:
     task_id: str
     prompt: str
     declaration: str
@@ -81,7 +81,7 @@ class Record:
         return self.prompt if kind == "docs" else self.declaration
 
 
-def _problem(record: Record, kind: Kind) -> Problem:
+def _problem(record: HumanEvalFixRecord, kind: Kind) -> Problem:
     begin = record.begin(kind)
     number = record.task_id.partition("/")[2]
     return Problem(
@@ -95,7 +95,7 @@ def _problem(record: Record, kind: Kind) -> Problem:
     )
 
 
-def _tests(record: Record) -> Tests:
+def _tests(record: HumanEvalFixRecord) -> Tests:
     prompt_code = preamble_of(record.prompt, record.entry_point)
     preamble, code = f"{IMPORTS}{prompt_code}", f"{record.test}\n"
     integrity = integrity_of(code, preamble, record.entry_point)
@@ -103,7 +103,7 @@ def _tests(record: Record) -> Tests:
 
 
 def _load(name: str, kind: Kind, announce: Announce, data_dir: Path | None) -> Benchmark:
-    found = read_records(Record, DATA, announce, data_dir)
+    found = read_records(HumanEvalFixRecord, DATA, announce, data_dir)
     records = {record.task_id: record for record in found}
     builders: dict[str, Callable[[Problem, PromptForm], Prompt]] = {
         "standard": _ours(PLAIN, records, kind),
@@ -122,7 +122,7 @@ def _load(name: str, kind: Kind, announce: Announce, data_dir: Path | None) -> B
 
 
 def _ask_upstream(
-    records: dict[str, Record], kind: Kind, problem: Problem, form: PromptForm
+    records: dict[str, HumanEvalFixRecord], kind: Kind, problem: Problem, form: PromptForm
 ) -> Prompt:
     """Ask as bigcode-evaluation-harness does with its prompt ``instruct``.
 
@@ -147,7 +147,7 @@ ANSWER = "Answer with the whole corrected function in one Python code block."
 
 
 def _ours(
-    words: str, records: dict[str, Record], kind: Kind
+    words: str, records: dict[str, HumanEvalFixRecord], kind: Kind
 ) -> Callable[[Problem, PromptForm], Prompt]:
     def build(problem: Problem, form: PromptForm) -> Prompt:
         if form == "text":
@@ -164,7 +164,7 @@ def _ours(
 
 def read_buggy_programs(data_dir: Path | None = None) -> dict[str, str]:
     """Return the programs with their bugs, by task."""
-    found = read_records(Record, DATA, data_dir=data_dir)
+    found = read_records(HumanEvalFixRecord, DATA, data_dir=data_dir)
     return {record.task_id: record.prompt + record.buggy_solution for record in found}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay.benchmarks import Description, benchmarks
-from assay.benchmarks.support.evalplus import LIMITS, MATCHER, Record, case_tests
+from assay.benchmarks.support.evalplus import LIMITS, MATCHER, EvalPlusRecord, case_tests
 from assay.benchmarks.support.evalplus_prompts import FUNCTIONS
 from assay.benchmarks.support.prompt_code import preamble_of
 from assay.datasets.catalogue import DataFile, read_records
@@ -71,13 +71,13 @@ def _benchmark(data: DataFile, announce: Announce, data_dir: Path | None) -> Ben
         name=data.name,
         version=data.version,
         data_sha256=data.sha256,
-        problems=tuple(map(_problem, read_records(Record, data, announce, data_dir))),
+        problems=tuple(map(_problem, read_records(EvalPlusRecord, data, announce, data_dir))),
         limits=LIMITS,
         strategies=FUNCTIONS,
     )
 
 
-def _problem(record: Record) -> Problem:
+def _problem(record: EvalPlusRecord) -> Problem:
     prompt, entry_point = record.prompt, record.entry_point
     matcher = SPECIAL.get(entry_point, MATCHER)
     return Problem(

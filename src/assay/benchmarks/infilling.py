@@ -86,7 +86,7 @@ SETS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class InfillingRecord:
     task_id: str
     entry_point: str
     prompt: str
@@ -112,7 +112,7 @@ def _tests(whole: str, test: str, entry_point: str) -> Tests:
     return code_tests(entry_point, code, preamble_of(whole, entry_point))
 
 
-def _problem(record: Record) -> Problem:
+def _problem(record: InfillingRecord) -> Problem:
     return Problem(
         task_id=record.task_id,
         prompt=record.prompt,
@@ -126,7 +126,7 @@ def _problem(record: Record) -> Problem:
 
 
 def _load(name: str, data: DataFile, announce: Announce, data_dir: Path | None) -> Benchmark:
-    found = read_records(Record, data, announce, data_dir)
+    found = read_records(InfillingRecord, data, announce, data_dir)
     slow = tuple(record.task_id for record in found if record.original == SLOW)
     return Benchmark(
         name=name,

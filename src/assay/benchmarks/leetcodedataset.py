@@ -53,7 +53,7 @@ PARTS = re.compile(r"-i{1,3}$")  # "…-i" and "…-ii": one problem with other 
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class LeetCodeRecord:
     task_id: str
     question_id: int
     difficulty: str
@@ -79,7 +79,7 @@ class Record:
     ),
 )
 def load(announce: Announce, data_dir: Path | None) -> Benchmark:
-    records = read_records(Record, DATA, announce, data_dir)
+    records = read_records(LeetCodeRecord, DATA, announce, data_dir)
     queries = {record.task_id: record.query for record in records}
     return Benchmark(
         name="leetcodedataset",
@@ -99,9 +99,9 @@ def _ask(queries: Mapping[str, str], problem: Problem, form: PromptForm) -> Prom
     return Prompt(text=query) if form == "text" else Prompt((Message("user", query),))
 
 
-def _problem(record: Record) -> Problem:
+def _problem(record: LeetCodeRecord) -> Problem:
     method = record.entry_point.removeprefix(f"{CLASS}().")
-    calls = [_Call(statement) for statement in _assertions(record)]
+    calls = [_AssertedCall(statement) for statement in _assertions(record)]
     names, builders = calls[0].names, calls[0].builders
     if any((call.names, call.builders) != (names, builders) for call in calls):
         raise DataError(f"{record.task_id}: its tests name different arguments.")
@@ -126,13 +126,13 @@ def _problem(record: Record) -> Problem:
     )
 
 
-def _begin(record: Record) -> str:
+def _begin(record: LeetCodeRecord) -> str:
     """Return a docstring with the problem and the starter code, which a base model continues."""
     docstring = as_docstring(record.problem_description, record.starter_code.rstrip())
     return f"from typing import *\n\n{docstring}\n"
 
 
-def _assertions(record: Record) -> list[ast.Assert]:
+def _assertions(record: LeetCodeRecord) -> list[ast.Assert]:
     """Return the assertions of ``def check(candidate)``. Nothing of it is executed."""
     match ast.parse(record.test).body:
         case [ast.FunctionDef("check", body=body)] if all(
@@ -142,8 +142,8 @@ def _assertions(record: Record) -> list[ast.Assert]:
     raise DataError(f"{record.task_id}: its tests are not assertions about candidate.")
 
 
-class _Call:
-    """Hold the arguments and the result of ``assert candidate(name=value, ...) == result``."""
+class _AssertedCall:
+    """The arguments and the result of ``assert candidate(name=value, ...) == result``."""
 
     def __init__(self, statement: ast.Assert) -> None:
         match statement.test:

@@ -15,7 +15,7 @@ from assay.benchmarks import Description, benchmarks
 from assay.benchmarks.support.livecodebench_files import (
     FOLDER,
     RELEASES,
-    Question,
+    LiveCodeBenchQuestion,
     read_releases,
     releases_of,
 )
@@ -97,7 +97,7 @@ def _load(
     )
 
 
-def build_problem(question: Question, only_rule: str = "") -> Problem:
+def build_problem(question: LiveCodeBenchQuestion, only_rule: str = "") -> Problem:
     """Return the problem of a question. Upstream publishes no reference solutions."""
     record = question.record
     method = question.function

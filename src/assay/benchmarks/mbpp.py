@@ -37,7 +37,7 @@ SPLITS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class MbppRecord:
     """A task of either file. The sanitized one calls the text ``prompt`` and lists imports."""
 
     task_id: int
@@ -51,7 +51,7 @@ class Record:
 
 def _loader(name: str, data: DataFile, task_ids: range) -> Loader:
     def load(announce: Announce, data_dir: Path | None) -> Benchmark:
-        found = read_records(Record, data, announce, data_dir)
+        found = read_records(MbppRecord, data, announce, data_dir)
         problems = tuple(_problem(record) for record in found if record.task_id in task_ids)
         upstream = Strategy("upstream", 1, functools.partial(_ask, _show_all(found)))
         return Benchmark(
@@ -62,7 +62,7 @@ def _loader(name: str, data: DataFile, task_ids: range) -> Loader:
     return load
 
 
-def _problem(record: Record) -> Problem:
+def _problem(record: MbppRecord) -> Problem:
     assertions = [assertion.strip() for assertion in record.test_list]
     # After the program: some set-ups build objects of classes that the program defines.
     set_up = [record.test_setup_code, *record.test_imports]
@@ -82,7 +82,7 @@ def prompt_of(words: str, entry_point: str, assertions: list[str]) -> str:
     return f'"""\n{words}\nThe function is called {entry_point} and satisfies:\n\n{examples}\n"""\n'
 
 
-def _show_all(records: Iterable[Record]) -> dict[str, str]:
+def _show_all(records: Iterable[MbppRecord]) -> dict[str, str]:
     """Return every problem as the paper asks for it: after three solved tasks, by task id.
 
     The format is that of the data's README (google-research, Apache licence 2.0). An example is not

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from assay.benchmarks import Description, benchmarks
-from assay.benchmarks.support.evalplus import LIMITS, SAME, Record, case_tests
+from assay.benchmarks.support.evalplus import LIMITS, SAME, EvalPlusRecord, case_tests
 from assay.benchmarks.support.evalplus_prompts import DOCSTRINGS
 from assay.datasets.catalogue import read_records
 from assay.datasets.pinned import MBPPPLUS
@@ -28,13 +28,13 @@ def load(announce: Announce, data_dir: Path | None) -> Benchmark:
         name="mbppplus",
         version=MBPPPLUS.version,
         data_sha256=MBPPPLUS.sha256,
-        problems=tuple(map(_problem, read_records(Record, MBPPPLUS, announce, data_dir))),
+        problems=tuple(map(_problem, read_records(EvalPlusRecord, MBPPPLUS, announce, data_dir))),
         limits=LIMITS,
         strategies=DOCSTRINGS,
     )
 
 
-def _problem(record: Record) -> Problem:
+def _problem(record: EvalPlusRecord) -> Problem:
     number = int(record.task_id.partition("/")[2])
     same = SPECIAL.get(record.entry_point, SAME)
     return Problem(

@@ -54,7 +54,7 @@ def _in_line(number: int, text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LocatedMapping:
     """A mapping of a file and its place."""
 
     place: Place
@@ -77,13 +77,13 @@ class FileChecker:
         """Return what a function returns for these arguments, or None after a mistake."""
         return self.mistakes.attempt(self.found.line(place), read, *arguments)
 
-    def entry(self, place: Place, value: Any, keys: Iterable[str]) -> Entry:
+    def entry(self, place: Place, value: Any, keys: Iterable[str]) -> LocatedMapping:
         """Return a mapping that may have these keys."""
-        found = Entry(place, self.mapping(place, value))
+        found = LocatedMapping(place, self.mapping(place, value))
         self.check_keys(found, keys)
         return found
 
-    def check_keys(self, entry: Entry, keys: Iterable[str]) -> None:
+    def check_keys(self, entry: LocatedMapping, keys: Iterable[str]) -> None:
         """Add a mistake for every other key."""
         known = tuple(keys)
         for name in entry.values:

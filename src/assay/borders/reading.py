@@ -175,8 +175,8 @@ def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
-    """Read files of one kind, with an error type, advice and limits.
+class FileReader:
+    """A reader of files of one kind, with an error type, advice and limits.
 
     ``follow`` links only for paths that the user named, not inside a folder from someone else.
     """

@@ -6,13 +6,13 @@ import secrets
 import stat
 from pathlib import Path
 
-from assay.borders.reading import Reader
+from assay.borders.reading import FileReader
 from assay.borders.writing import write_whole
 from assay.errors import UsageError
 
 LEAST = 16  # characters
 MOST_BYTES = 4_096
-TOKENS = Reader(UsageError, "Give a file with one token, or a new name", MOST_BYTES)
+TOKENS = FileReader(UsageError, "Give a file with one token, or a new name", MOST_BYTES)
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 

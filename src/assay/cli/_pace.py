@@ -41,7 +41,7 @@ def render_seconds(seconds: float) -> str:
 
 
 @dataclass(slots=True)
-class Generation:
+class GenerationProgress:
     """Completions being generated. The time before the model is loaded does not count."""
 
     total: int  # to generate now, without those of an earlier run
@@ -128,7 +128,7 @@ class RunProgress:
     """Progress of a run: completions generated and samples judged."""
 
     total: int
-    generation: Generation
+    generation: GenerationProgress
     judged: int = 0
     invalid: int = 0
     executed: int = 0  # new verdicts: neither from an earlier run nor from the cache
@@ -195,7 +195,7 @@ class BatchProgress:
     """Progress of a batch of completions without verdicts."""
 
     before: int  # completions of an earlier run
-    generation: Generation
+    generation: GenerationProgress
 
     @property
     def total(self) -> int:

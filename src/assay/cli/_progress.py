@@ -15,7 +15,7 @@ from assay.borders.printable import CELL_LIMIT, clean_line
 from assay.cli._output import note
 from assay.cli._pace import (
     BatchProgress,
-    Generation,
+    GenerationProgress,
     RunProgress,
     StepProgress,
     is_line_due,
@@ -150,7 +150,7 @@ class ProgressDisplay(Display):
         self._refresh()
 
     def begin(self, total: int, verdicts: list[Verdict], missing: int) -> None:
-        generation = Generation(missing, self._clock())
+        generation = GenerationProgress(missing, self._clock())
         if not self._judges:
             if missing < total:
                 self.note(f"resuming: {total - missing} of {total} completions are done")
@@ -193,7 +193,7 @@ class ProgressDisplay(Display):
         self._refresh()
 
     @property
-    def _generation(self) -> Generation | None:
+    def _generation(self) -> GenerationProgress | None:
         progress = self._run or self._batch
         return progress.generation if progress else None
 

@@ -11,7 +11,7 @@ from assay.cli._options import as_json, option
 from assay.cli._output import StatusLine, Styled, echo, echo_json
 from assay.models import DEFAULT
 from assay.progress import Silent
-from assay.quality.check.stages import STAGES, Stage, check
+from assay.quality.check.stages import STAGES, CheckStage, check
 
 UNSOUND = 1  # the exit code
 COLOURS = {"pass": "green", "fail": "red", "skipped": "yellow"}
@@ -38,7 +38,7 @@ def check_model(model: str, run: bool, as_json: bool) -> None:
       assay check folder --json
     """
     line = _Line(quiet=as_json)
-    stages: list[Stage] = []
+    stages: list[CheckStage] = []
     for stage in check(model, run=run, reporter=line):
         stages.append(stage)
         line.clear()

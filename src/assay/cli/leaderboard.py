@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from assay import api
-from assay.borders.reading import Reader, parse_json
+from assay.borders.reading import FileReader, parse_json
 from assay.borders.writing import write_whole
 from assay.borders.yaml_files import parse_yaml
 from assay.cli._choices import list_choices
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 FORMATS = ("table", "markdown", "csv", "json", "latex", "html", "evalplus", "apr-leaderboard")
-BASELINES = Reader(UsageError, "Give a YAML or JSON file as in docs/guides/leaderboard.md", 1 << 24)
+BASELINES = FileReader(
+    UsageError, "Give a YAML or JSON file as in docs/guides/leaderboard.md", 1 << 24
+)
 
 
 @click.command(cls=GroupedCommand)

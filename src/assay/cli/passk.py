@@ -23,7 +23,7 @@ MOST_SAMPLES = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class PassKMeasure:
     """A function of n samples, c right ones and k, and the start of its key in JSON."""
 
     compute: Callable[[int, int, int], float]
@@ -32,9 +32,9 @@ class Measure:
 
 
 MEASURES = {
-    "pass@k": Measure(scoring.pass_at_k, "pass_at_"),
-    "pass^k": Measure(pass_hat_k, "pass_hat_"),
-    "majority@k": Measure(majority_at_k, "majority_at_", most=100_000),
+    "pass@k": PassKMeasure(scoring.pass_at_k, "pass_at_"),
+    "pass^k": PassKMeasure(pass_hat_k, "pass_hat_"),
+    "majority@k": PassKMeasure(majority_at_k, "majority_at_", most=100_000),
 }
 
 
@@ -107,7 +107,7 @@ def _show_tsv(path: Path, only_k: tuple[int, ...], measure: str, *, as_json: boo
 
 
 def _estimates(
-    path: Path, tallies: list[Tally], only_k: tuple[int, ...], measure: Measure
+    path: Path, tallies: list[Tally], only_k: tuple[int, ...], measure: PassKMeasure
 ) -> list[Estimate]:
     for tally in tallies:
         if only_k and tally.n < max(only_k):

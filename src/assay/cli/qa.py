@@ -18,7 +18,7 @@ from assay.quality.qa import Subject, examine
 from assay.runs import write_evidence
 
 if TYPE_CHECKING:
-    from assay.quality.qa import Evidence, Item
+    from assay.quality.qa import Evidence, QaItem
 
 
 @click.command()
@@ -93,7 +93,7 @@ def _lines(evidence: Evidence, *, verbose: bool) -> list[str]:
     return [*lines, f"{evidence.decision} for the tier {evidence.tier}"]
 
 
-def _figures(item: Item) -> list[str]:
+def _figures(item: QaItem) -> list[str]:
     named = codec.to_json(item.figures).items()
     return [f"{'':<15}{name}: {_short(value)}" for name, value in named]
 

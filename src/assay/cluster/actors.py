@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from assay.borders.printable import quantity
 from assay.cluster.connection import LostHostError, Node, summarize, unwrap
-from assay.cluster.crew import ATTEMPTS, LostError, Member
+from assay.cluster.crew import ATTEMPTS, Member, MemberLostError
 from assay.cluster.messages import ToHost, encode
 from assay.errors import AssayError, RunError
 
@@ -65,7 +65,7 @@ class RayMember(Member):
         self._lock = threading.Lock()
         self._done: Callable[[bytes | BaseException], None] = lambda _: None
         self._asking = False
-        self._lost: LostError | None = None
+        self._lost: MemberLostError | None = None
 
     def put(self, messages: list[ToHost]) -> None:
         content, large = encode(messages)
@@ -92,7 +92,7 @@ class RayMember(Member):
         try:
             found = future.result()
         except BaseException as error:
-            found = LostError(summarize(error))
+            found = MemberLostError(summarize(error))
         with self._lock:
             self._asking = False
             done = self._done
@@ -105,13 +105,13 @@ class RayMember(Member):
         """
         if (error := future.exception()) is not None:
             with self._lock:
-                lost = self._lost = LostError(summarize(error))
+                lost = self._lost = MemberLostError(summarize(error))
                 done = self._done
             done(lost)
 
 
-class Place(NamedTuple):
-    """Name a part of a node that should have a host."""
+class HostPlace(NamedTuple):
+    """A part of a node that should have a host."""
 
     node: Node
     number: int = 0
@@ -125,7 +125,7 @@ class Place(NamedTuple):
 class _Post:
     """Hold the actor of a place."""
 
-    place: Place
+    place: HostPlace
     actor: Any = None
     member: RayMember | None = None
     opening: bool = False
@@ -134,20 +134,24 @@ class _Post:
 
 
 @dataclass(frozen=True, slots=True)
-class Role:
-    """Say how an actor is started for a place, and what makes it a member."""
+class ActorRole:
+    """How an actor is started for a place, and what makes it a member."""
 
-    start: Callable[[Place], Any]  # returns the actor
+    start: Callable[[HostPlace], Any]  # returns the actor
     open: Callable[[Any], Any]  # returns the reference of the call
-    accept: Callable[[Place, Any], int]  # returns the weight; raises an error to refuse the node
-    places: Callable[[], Sequence[Place]]
+    accept: Callable[
+        [HostPlace, Any], int
+    ]  # returns the weight; raises an error to refuse the node
+    places: Callable[[], Sequence[HostPlace]]
     close: Callable[[Any], Any]  # returns the reference of the last call, before it is killed
 
 
 class RayStaff:
     """Keep one actor for every place of the nodes that are alive."""
 
-    def __init__(self, ray: Any, role: Role, objects: Objects, note: Callable[[str], None]) -> None:
+    def __init__(
+        self, ray: Any, role: ActorRole, objects: Objects, note: Callable[[str], None]
+    ) -> None:
         self._ray, self._role, self._objects, self._note = ray, role, objects, note
         self._error: AssayError = RunError("cluster: no node has CPUs for assay.")
         self._posts: dict[tuple[str, int], _Post] = {}

@@ -18,7 +18,7 @@ from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from assay.cluster.messages import Beginning, End, Taken, ToHost
+from assay.cluster.messages import HostStageEnd, HostStageStart, Taken, ToHost
 from assay.errors import AssayError
 from assay.sandbox import PAUSE, Item
 from assay.sandbox.stages import ContextsSent
@@ -37,15 +37,15 @@ P_in = TypeVar("P_in", contravariant=True)
 R_out = TypeVar("R_out", covariant=True)
 
 
-class Work(Protocol[C_in, P_in, R_out]):
-    """Run a stage on hosts, each with a sandbox or a model."""
+class HostWork(Protocol[C_in, P_in, R_out]):
+    """A stage that runs on hosts, each with a sandbox or a model."""
 
     def give_up(self, context: C_in, payload: P_in, why: str) -> R_out:
         """Return the answer for an item that has lost several hosts, or raise an error."""
         ...
 
 
-class LostError(Exception):
+class MemberLostError(Exception):
     """A host is gone, with everything that it worked on."""
 
 
@@ -89,15 +89,15 @@ class Staff(Protocol):
         ...
 
 
-class Pace(NamedTuple):
-    """Set how much a host is given in advance."""
+class HostPace(NamedTuple):
+    """How much a host is given in advance."""
 
     ahead: int = 4  # items per worker at first; more if it has to wait for items
 
 
 @dataclass(slots=True)
-class _State(Generic[C, P]):
-    """Hold a member and what it was given."""
+class _MemberState(Generic[C, P]):
+    """A member and what it was given."""
 
     member: Member
     target: int  # items that it may hold and not have started
@@ -122,8 +122,8 @@ class _State(Generic[C, P]):
         return len(self.given) / self.member.weight
 
 
-class Crew(Generic[C, P, R]):
-    """Run one stage. A thread reads the items, which may block; the caller takes the answers.
+class HostStageRun(Generic[C, P, R]):
+    """The run of one stage. A thread reads the items, which may block; the caller takes answers.
 
     Items of a host that is lost are given to others. What has lost several hosts is a suspect. Few
     suspects get an idle host together, then each gets one alone. Only if that is lost too, the item
@@ -133,21 +133,21 @@ class Crew(Generic[C, P, R]):
 
     def __init__(
         self,
-        stage: Work[C, P, R],
+        stage: HostWork[C, P, R],
         items: Iterable[tuple[C, P] | None],
         staff: Staff,
-        pace: Pace,
+        pace: HostPace,
         retried: tuple[type[AssayError], ...] = (),
         watch: Callable[[Member, Taken], None] = lambda *_: None,
     ) -> None:
         self._stage, self._items, self._staff, self._pace = stage, items, staff, pace
         self._retried, self._watch = retried, watch
-        self._states: list[_State[C, P]] = []
+        self._states: list[_MemberState[C, P]] = []
         self._retry: deque[Item[C, P]] = deque()
         self._suspects: deque[Item[C, P]] = deque()  # first those that need a host alone
         self._losses: dict[int, int] = {}  # hosts that an item has lost, by tag
         self._changed = threading.Condition()
-        self._events: queue.SimpleQueue[tuple[_State[C, P], bytes | BaseException] | None]
+        self._events: queue.SimpleQueue[tuple[_MemberState[C, P], bytes | BaseException] | None]
         self._events = queue.SimpleQueue()
         self._stopped = self._fed = False
         self._failure: BaseException | None = None
@@ -183,7 +183,7 @@ class Crew(Generic[C, P, R]):
         with self._changed:
             return self._fed and not self._open
 
-    def _handle(self, state: _State[C, P], event: bytes | BaseException) -> list[R]:
+    def _handle(self, state: _MemberState[C, P], event: bytes | BaseException) -> list[R]:
         if state.lost:
             return []
         if isinstance(event, BaseException):
@@ -200,7 +200,7 @@ class Crew(Generic[C, P, R]):
         self._ask(state)
         return results
 
-    def _accept(self, state: _State[C, P], taken: Taken) -> list[R]:
+    def _accept(self, state: _MemberState[C, P], taken: Taken) -> list[R]:
         """Return the new answers of a host, and let it hold more if it had to wait."""
         results = []
         with self._changed:
@@ -215,7 +215,7 @@ class Crew(Generic[C, P, R]):
             self._changed.notify_all()
         return results
 
-    def _replace(self, state: _State[C, P], why: BaseException) -> list[R]:
+    def _replace(self, state: _MemberState[C, P], why: BaseException) -> list[R]:
         """Give the items of a lost host to others. Return answers for those that are given up."""
         with self._changed:
             state.lost = True
@@ -247,7 +247,7 @@ class Crew(Generic[C, P, R]):
 
     def _join(self, member: Member) -> None:
         """Add a host. Called from any thread."""
-        state: _State[C, P] = _State(member, max(1, self._pace.ahead * member.weight))
+        state: _MemberState[C, P] = _MemberState(member, max(1, self._pace.ahead * member.weight))
         with self._changed:
             if self._stopped or id(member) in self._known:
                 return
@@ -257,7 +257,7 @@ class Crew(Generic[C, P, R]):
             self._changed.notify_all()
         self._ask(state)
 
-    def _ask(self, state: _State[C, P]) -> None:
+    def _ask(self, state: _MemberState[C, P]) -> None:
         state.member.take(lambda taken: self._events.put((state, taken)))
 
     def _give_again(self) -> None:
@@ -319,14 +319,14 @@ class Crew(Generic[C, P, R]):
             return 0 if self._stopped else max(1, min(BATCH, most // 2))
 
     def _assign(
-        self, state: _State[C, P], items: list[Item[C, P]], suspected: bool = False
+        self, state: _MemberState[C, P], items: list[Item[C, P]], suspected: bool = False
     ) -> None:
         state.suspected = suspected
         state.given.update((item.tag, item) for item in items)
         state.unsent += items
         state.member.sent += len(items)
 
-    def _choose(self) -> _State[C, P] | None:
+    def _choose(self) -> _MemberState[C, P] | None:
         """Wait for a host with room. Return the one with the least load; None if stopped."""
         while not self._stopped:
             free = [state for state in self._states if state.room > 0 and not state.reserved]
@@ -341,17 +341,17 @@ class Crew(Generic[C, P, R]):
         for state in self._states:
             self._send(state)
 
-    def _send(self, state: _State[C, P]) -> None:
+    def _send(self, state: _MemberState[C, P]) -> None:
         """Send what a host was given. After the last items and after suspects, also their end."""
         messages: list[ToHost] = []
         if state.unsent:
             if not state.started:
-                messages.append(Beginning(self._stage))
+                messages.append(HostStageStart(self._stage))
                 state.started = True
             messages.append(state.member.contexts.pack(state.unsent))
             state.unsent = []
         if (self._fed or state.suspected) and state.started:
-            messages.append(End())
+            messages.append(HostStageEnd())
             state.started = False  # items of another host that follow are a stage of their own
         if messages:
             state.member.put(messages)

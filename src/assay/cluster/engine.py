@@ -18,7 +18,7 @@ from assay.machine import usable_physical_cores
 from assay.models import EngineFacts, EngineOptions, Model, Usage
 from assay.pipeline.site import CheckModel
 from assay.progress import Silent
-from assay.runs import EncodedCompletion, Gate, encode_completion
+from assay.runs import EncodedCompletion, ParityGateOutcome, encode_completion
 from assay.sandbox import PAUSE
 from assay.types import Decoding, ModelIdentity, Prompt, Request
 
@@ -144,7 +144,7 @@ class EngineHost(Host):
     def usage(self) -> Usage | None:
         return self._require().usage()
 
-    def check(self, check: CheckModel) -> tuple[Gate, list[str]]:
+    def check(self, check: CheckModel) -> tuple[ParityGateOutcome, list[str]]:
         """Return the outcome of a check of the device, and its notes."""
         notes: list[str] = []
         spec, options = self._opened

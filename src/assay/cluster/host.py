@@ -13,7 +13,14 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from assay.cluster.messages import Beginning, End, Taken, ToHost, decode, make_portable
+from assay.cluster.messages import (
+    HostStageEnd,
+    HostStageStart,
+    Taken,
+    ToHost,
+    decode,
+    make_portable,
+)
 from assay.sandbox import PAUSE, Item, Stage
 from assay.sandbox.stages import ContextsReceived, Items
 
@@ -33,7 +40,7 @@ class Host:
         self._early: dict[int, tuple[bytes, tuple[bytes, ...]]] = {}
         self._next = 0
         self._contexts = ContextsReceived()
-        self._inbox: deque[AnyItem | Beginning | End] = deque()
+        self._inbox: deque[AnyItem | HostStageStart | HostStageEnd] = deque()
         self._outbox: list[tuple[int, Any]] = []
         self._consumed = self._received = self._answered = 0
         self._starved = False
@@ -104,7 +111,7 @@ class Host:
                 with self._changed:
                     self._changed.wait_for(lambda: self._inbox)
                     message = self._inbox.popleft()
-                if isinstance(message, Beginning):
+                if isinstance(message, HostStageStart):
                     self.run(message.stage, self._items(), self._answer)
         except BaseException as error:
             with self._changed:
@@ -125,7 +132,7 @@ class Host:
                 message = self._inbox.popleft()
                 if isinstance(message, Item):
                     self._consumed += 1
-            if isinstance(message, End):
+            if isinstance(message, HostStageEnd):
                 return
             assert isinstance(message, Item)
             yield message

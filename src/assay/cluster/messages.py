@@ -28,18 +28,18 @@ LARGE = 1 << 18  # bytes of a context that travels by the object store, once for
 KINDS = (UsageError, DataError, ModelError, ExtractionError, SandboxError, RunError)
 
 
-class Beginning(NamedTuple):
-    """Begin a stage."""
+class HostStageStart(NamedTuple):
+    """The start of a stage."""
 
     stage: Any
 
 
-class End(NamedTuple):
-    """End the items of a stage."""
+class HostStageEnd(NamedTuple):
+    """The end of the items of a stage."""
 
 
-class Large(NamedTuple):
-    """Stand for a context that is passed next to the message."""
+class LargeContext(NamedTuple):
+    """A stand-in for a context that is passed next to the message."""
 
     number: int
 
@@ -55,7 +55,7 @@ class Taken(NamedTuple):
     failure: AssayError | None = None  # that ends the work
 
 
-ToHost = Beginning | Items | End
+ToHost = HostStageStart | Items | HostStageEnd
 
 
 def encode(messages: list[ToHost]) -> tuple[bytes, list[bytes]]:
@@ -67,7 +67,7 @@ def encode(messages: list[ToHost]) -> tuple[bytes, list[bytes]]:
             contexts: list[tuple[int, Any]] = []
             for number, content in message.contexts:
                 if len(content) >= LARGE:
-                    contexts.append((number, Large(len(large))))
+                    contexts.append((number, LargeContext(len(large))))
                     large.append(content)
                 else:
                     contexts.append((number, content))
@@ -82,7 +82,7 @@ def decode(content: bytes, large: tuple[bytes, ...]) -> list[ToHost]:
     for message in pickle.loads(content):
         if isinstance(message, Items):
             contexts = [
-                (number, large[one.number] if isinstance(one, Large) else one)
+                (number, large[one.number] if isinstance(one, LargeContext) else one)
                 for number, one in message.contexts
             ]
             message = Items(contexts, message.items)

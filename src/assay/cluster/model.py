@@ -9,7 +9,7 @@ from typing import Any
 
 from assay.cluster.actors import RayStaff
 from assay.cluster.connection import LostHostError, ask
-from assay.cluster.crew import Crew, Member, Pace
+from assay.cluster.crew import HostPace, HostStageRun, Member
 from assay.cluster.engine import GenerateStage, split_request
 from assay.cluster.messages import Taken
 from assay.errors import ModelError
@@ -143,8 +143,8 @@ class ClusterModel(LoadedOnDemand):
             yield first
             yield from rest
 
-        crew: Crew[Any, Any, EncodedCompletion] = Crew(
-            GenerateStage(), items(), self._require(), Pace(AHEAD), (ModelError,), self._watch
+        crew: HostStageRun[Any, Any, EncodedCompletion] = HostStageRun(
+            GenerateStage(), items(), self._require(), HostPace(AHEAD), (ModelError,), self._watch
         )
         return crew.answers()
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from assay import __version__
-from assay.cluster.actors import Place, RayStaff
+from assay.cluster.actors import HostPlace, RayStaff
 from assay.cluster.connection import LostHostError, ask
-from assay.cluster.crew import Crew, Pace
+from assay.cluster.crew import HostPace, HostStageRun
 from assay.cluster.pool import PoolFacts
 from assay.errors import SandboxError
 from assay.sandbox import Stage
@@ -31,7 +31,7 @@ class PoolRules:
         self.found: Capabilities | None = None
         self._first = ""
 
-    def accept(self, place: Place, facts: PoolFacts) -> int:
+    def accept(self, place: HostPlace, facts: PoolFacts) -> int:
         """Return the number of workers of a node. Raise SandboxError if it judges differently."""
         check_version(place.node.name, facts.version)
         if self.found is None:
@@ -106,7 +106,7 @@ class ClusterSandbox:
             raise SandboxError("cluster: its sandbox already runs a stage.")
         finished = False
         try:
-            yield from Crew(stage, items, self._staff, Pace(AHEAD)).answers()
+            yield from HostStageRun(stage, items, self._staff, HostPace(AHEAD)).answers()
             finished = True
         finally:
             self._lock.release()

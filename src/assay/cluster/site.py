@@ -13,7 +13,14 @@ from typing import Any
 
 from assay import models
 from assay.borders.printable import quantity
-from assay.cluster.actors import CALLS_AT_A_TIME, Objects, Place, RayStaff, Role, end_actors
+from assay.cluster.actors import (
+    CALLS_AT_A_TIME,
+    ActorRole,
+    HostPlace,
+    Objects,
+    RayStaff,
+    end_actors,
+)
 from assay.cluster.connection import LostHostError, Node, ask, connect, list_nodes
 from assay.cluster.engine import EngineAbout, EngineHost, EngineSettings, check_libraries
 from assay.cluster.files import CHUNK, Shipment, Source, describe_files
@@ -26,7 +33,7 @@ from assay.models.devices import CPU
 from assay.models.options import DTYPES
 from assay.pipeline.site import CheckModel
 from assay.progress import Announce
-from assay.runs import Gate
+from assay.runs import ParityGateOutcome
 from assay.sandbox import Sandbox
 
 COLLECTIONS = 100_000, 50, 100
@@ -157,13 +164,13 @@ class RaySite:
 
     def check_model(
         self, check: CheckModel, spec: str, options: EngineOptions, model: Model, note: Announce
-    ) -> Gate:
+    ) -> ParityGateOutcome:
         if not isinstance(model, ClusterModel) or not model.gpu():
             return check(spec, options, model, note)
         gate, notes = model.ask_engine(lambda actor: actor.check.remote(check))
         for one in notes:
             note(one)
-        found: Gate = gate
+        found: ParityGateOutcome = gate
         return found
 
     def close(self) -> None:
@@ -175,26 +182,26 @@ class RaySite:
         if self._files is not None:
             end_actors(self._ray, [self._files], lambda actor: actor.close.remote())
 
-    def _staff(self, role: Role) -> RayStaff:
+    def _staff(self, role: ActorRole) -> RayStaff:
         return RayStaff(self._ray, role, self._objects, self._note)
 
-    def _pool_role(self, settings: PoolSettings, rules: PoolRules) -> Role:
-        def start(place: Place) -> Any:
+    def _pool_role(self, settings: PoolSettings, rules: PoolRules) -> ActorRole:
+        def start(place: HostPlace) -> Any:
             return self._host(self.pool, place, num_cpus=0).remote(place.node.cpus)
 
-        return Role(
+        return ActorRole(
             start,
             lambda actor: actor.open.remote(settings),
             rules.accept,
-            lambda: [Place(node) for node in list_nodes(self._ray)],
+            lambda: [HostPlace(node) for node in list_nodes(self._ray)],
             lambda actor: actor.release.remote(),
         )
 
-    def _engine_role(self, settings: EngineSettings, gpus: int) -> Role:
+    def _engine_role(self, settings: EngineSettings, gpus: int) -> ActorRole:
         options = settings.options
         own_threads = "OMP_NUM_THREADS" in os.environ
 
-        def start(place: Place) -> Any:
+        def start(place: HostPlace) -> Any:
             if gpus:
                 actor = self._host(self.engine, place, num_gpus=gpus, num_cpus=0)
                 return actor.remote(0, own_threads)
@@ -203,12 +210,12 @@ class RaySite:
             actor = self._host(self.engine, place, num_cpus=min(cpus, place.node.cpus))
             return actor.remote(cpus, own_threads)
 
-        def accept(place: Place, about: EngineAbout) -> int:
+        def accept(place: HostPlace, about: EngineAbout) -> int:
             check_version(place.node.name, about.version)
             check_libraries(place.node.name, about.libraries, models.library_versions())
             return 1
 
-        return Role(
+        return ActorRole(
             start,
             lambda actor: actor.open_from.remote(settings, self._source(settings)),
             accept,
@@ -219,7 +226,7 @@ class RaySite:
     def _nodes(self) -> list[Node]:
         return list_nodes(self._ray)
 
-    def _host(self, host: type[Any], place: Place, **resources: float) -> Any:
+    def _host(self, host: type[Any], place: HostPlace, **resources: float) -> Any:
         return self._actor(host, place.node.id, max_concurrency=CALLS_AT_A_TIME, **resources)
 
     def _actor(self, host: type[Any], node_id: str, **options: Any) -> Any:
@@ -242,7 +249,7 @@ class RaySite:
             self._allowed.add(paths)
         return self._files
 
-    def _probe(self, role: Role, call: Call) -> Any:
+    def _probe(self, role: ActorRole, call: Call) -> Any:
         """Return the answer of an engine that is started for this question alone."""
         places = role.places()
         if not places:
@@ -306,8 +313,10 @@ def gpus_per_engine(nodes: list[Node], options: EngineOptions) -> int:
     return 0
 
 
-def engine_places(nodes: list[Node], gpus: int, threads: int) -> list[Place]:
+def engine_places(nodes: list[Node], gpus: int, threads: int) -> list[HostPlace]:
     """Return one place per so many GPUs; without any, one per so many CPUs, or per node."""
     if gpus:
-        return [Place(n, i) for n in nodes for i in range(n.gpus // gpus)]
-    return [Place(n, i) for n in nodes for i in range(max(1, n.cpus // threads) if threads else 1)]
+        return [HostPlace(n, i) for n in nodes for i in range(n.gpus // gpus)]
+    return [
+        HostPlace(n, i) for n in nodes for i in range(max(1, n.cpus // threads) if threads else 1)
+    ]

@@ -65,7 +65,7 @@ class DataFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FilePlace:
     """The path of a file, and what to do if it is the wrong file."""
 
     path: Path
@@ -116,12 +116,12 @@ def locate(
     return place.path
 
 
-def verify(wanted: DataFile, place: Place) -> None:
+def verify(wanted: DataFile, place: FilePlace) -> None:
     """Raise DataError unless the file there has the pinned records."""
     read_verified(place.path, wanted, place.remedy)
 
 
-def find(wanted: DataFile, data_dir: Path | None = None) -> Place | None:
+def find(wanted: DataFile, data_dir: Path | None = None) -> FilePlace | None:
     """Return the first place on this machine that has the file. Download and verify nothing.
 
     ``data_dir`` replaces the folder in ``ASSAY_DATA_DIR``.
@@ -129,20 +129,20 @@ def find(wanted: DataFile, data_dir: Path | None = None) -> Place | None:
     return next((place for place in _places(wanted, data_dir) if place.path.is_file()), None)
 
 
-def _places(wanted: DataFile, data_dir: Path | None) -> Iterator[Place]:
+def _places(wanted: DataFile, data_dir: Path | None) -> Iterator[FilePlace]:
     if folder := data_dir or os.environ.get(FOLDER_VARIABLE):
         for path in _with_and_without_gz(Path(folder, wanted.path)):
-            yield Place(path, f"Replace it, or drop --data ({FOLDER_VARIABLE}) to download it")
+            yield FilePlace(path, f"Replace it, or drop --data ({FOLDER_VARIABLE}) to download it")
     for variable in (wanted.variable, *wanted.also_named_by):
         if given := os.environ.get(variable):
             if not Path(given).is_file():
                 raise DataError(f"{variable}: {given} is not a file. Correct or unset it.")
-            yield Place(Path(given), f"Correct or unset {variable}")
+            yield FilePlace(Path(given), f"Correct or unset {variable}")
     released = [_in_cache(wanted, source) for source in _remote(wanted)]
     for path in (*_with_and_without_gz(_in_cache(wanted)), *released):
-        yield Place(path, DELETE)
+        yield FilePlace(path, DELETE)
     if wanted.packaged and (installed := installed_file(wanted.packaged)):
-        yield Place(installed, f"Reinstall {wanted.packaged.package}")
+        yield FilePlace(installed, f"Reinstall {wanted.packaged.package}")
 
 
 def _with_and_without_gz(path: Path) -> tuple[Path, Path]:
@@ -166,13 +166,13 @@ def _in_cache(wanted: DataFile, source: RemoteFile | None = None) -> Path:
     return cache_dir() / f"{wanted.name}-{wanted.version}" / name
 
 
-def _fetch_first(wanted: DataFile, announce: Announce) -> Place:
+def _fetch_first(wanted: DataFile, announce: Announce) -> FilePlace:
     failures = ["HF_HUB_OFFLINE is set"] if offline() else []
     for source in [] if offline() else _sources(wanted):
         if failures:
             announce(f"{failures[-1]}; trying the next source")
         try:
-            return Place(_fetch(source, wanted, announce), DELETE)
+            return FilePlace(_fetch(source, wanted, announce), DELETE)
         except FetchError as error:
             failures.append(error.failure)
     reason = "; ".join(failures) or "it has no known source"

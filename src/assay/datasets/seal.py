@@ -14,12 +14,12 @@ import secrets
 import stat
 from pathlib import Path
 
-from assay.borders.reading import Reader
+from assay.borders.reading import FileReader
 from assay.borders.writing import write_whole
 from assay.errors import AssayError, DataError
 
 KEY_BYTES = 32
-ENTRIES = Reader(DataError, "Delete it", 1 << 30, follow=False, unpack=False)
+ENTRIES = FileReader(DataError, "Delete it", 1 << 30, follow=False, unpack=False)
 
 
 def write_sealed(path: Path, purpose: str, content: bytes) -> None:

@@ -33,8 +33,8 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """Hold the program in a text, an alternative if it fails, or why there is none."""
+class ExtractionReply:
+    """The program in a text, an alternative if it fails, or why there is none."""
 
     program: Program | None = None
     alternative: Program | None = None
@@ -42,18 +42,18 @@ class Reply:
     error: str = ""
 
 
-def encode_reply(reply: Reply) -> list[Any]:
+def encode_reply(reply: ExtractionReply) -> list[Any]:
     """Return a reply as JSON-ready data: a program is its code and its rule."""
     programs = [one and [one.code, one.rule] for one in (reply.program, reply.alternative)]
     return [*programs, [[change.rule, change.lines] for change in reply.changes], reply.error]
 
 
-def decode_reply(data: list[Any]) -> Reply:
+def decode_reply(data: list[Any]) -> ExtractionReply:
     """Parse a reply. Raise ValueError or TypeError if it is malformed."""
     program, alternative, changes, error = data
     if not isinstance(error, str):
         raise TypeError("an error must be a string")
-    return Reply(
+    return ExtractionReply(
         _decode_program(program),
         _decode_program(alternative),
         tuple(_decode_change(change) for change in changes),

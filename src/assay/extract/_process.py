@@ -16,7 +16,7 @@ from pathlib import Path
 
 from assay.errors import ExtractionError
 from assay.extract import NO_CODE
-from assay.extract._messages import Change, Reply, TextRequest, decode_reply
+from assay.extract._messages import Change, ExtractionReply, TextRequest, decode_reply
 from assay.types import Answer, Problem, Program, PromptForm
 
 START_S = 60.0
@@ -33,8 +33,8 @@ ENVIRONMENT = {"LANG": "C.UTF-8"}
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """Limit what extraction may use for one text."""
+class ExtractionLimits:
+    """The resources that extraction may use for one text."""
 
     cpu_s: float = 10.0
     wall_s: float = 60.0  # ends a process that uses no CPU time for so long
@@ -63,8 +63,8 @@ class Extraction:
     alternative: Program | None = None  # to be judged if the program fails
 
 
-class LostError(Exception):
-    """Report that a worker ended or gave no answer. ``certain``: only the text can be the cause."""
+class ExtractorLostError(Exception):
+    """A worker ended or gave no answer. ``certain``: only the text can be the cause."""
 
     def __init__(self, why: str, *, certain: bool = False) -> None:
         super().__init__(why)
@@ -74,7 +74,7 @@ class LostError(Exception):
 class WorkerProcess:
     """Hold a process that is ready for batches. Only ``kill`` may be called from any thread."""
 
-    def __init__(self, limits: Limits, interpreter: str = sys.executable) -> None:
+    def __init__(self, limits: ExtractionLimits, interpreter: str = sys.executable) -> None:
         self._limits = limits
         self._connection, theirs = socket.socketpair()
         end, self._lifeline = os.pipe()  # its closing ends the process, however this one ends
@@ -96,12 +96,12 @@ class WorkerProcess:
             raise _cannot_start(error) from error
         try:
             self._receive(START_S)
-        except LostError as error:
+        except ExtractorLostError as error:
             self.close()
             raise _cannot_start(error) from error
 
     def extract(self, batch: Sequence[ExtractionRequest]) -> list[Extraction]:
-        """Return the extraction of each request. Raise LostError if the process fails at any."""
+        """Return an extraction per request. Raise ExtractorLostError if the process fails."""
         message = json.dumps([_encode(request) for request in batch]).encode() + b"\n"
         try:
             self._connection.settimeout(self._limits.wall_s)
@@ -113,10 +113,10 @@ class WorkerProcess:
             replies = zip(batch, json.loads(reply), strict=True)
             return [_extraction(decode_reply(found), request.problem) for request, found in replies]
         except (ValueError, TypeError, KeyError, RecursionError) as error:
-            raise LostError(f"the worker process gave a wrong answer: {error}") from error
+            raise ExtractorLostError(f"the worker process gave a wrong answer: {error}") from error
 
     def kill(self) -> None:
-        """End the process. A thread that waits for it gets a LostError."""
+        """End the process. A thread that waits for it gets a ExtractorLostError."""
         self._process.kill()
         self._process.wait()
 
@@ -162,15 +162,17 @@ class WorkerProcess:
             return time.clock_gettime(~self._process.pid << 3 | CPU_CLOCK)
         return 0.0
 
-    def _explain_loss(self, error: OSError | None) -> LostError:
+    def _explain_loss(self, error: OSError | None) -> ExtractorLostError:
         if isinstance(error, TimeoutError):
-            return LostError(f"no result within {self._limits.wall_s:g} s")
+            return ExtractorLostError(f"no result within {self._limits.wall_s:g} s")
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(1.0)
         code = self._process.returncode
         if code == -signal.SIGPROF:
-            return LostError(f"no result within {self._limits.cpu_s:g} s of CPU time", certain=True)
-        return LostError(f"the worker process ended ({_describe_exit(code)})")
+            return ExtractorLostError(
+                f"no result within {self._limits.cpu_s:g} s of CPU time", certain=True
+            )
+        return ExtractorLostError(f"the worker process ended ({_describe_exit(code)})")
 
 
 def _cannot_start(error: Exception) -> ExtractionError:
@@ -200,7 +202,7 @@ def _encode_answer(answer: Answer | None) -> tuple[str, ...]:
     return (answer.kind, answer.function) if answer else ()
 
 
-def _extraction(reply: Reply, problem: Problem) -> Extraction:
+def _extraction(reply: ExtractionReply, problem: Problem) -> Extraction:
     if reply.program is None:
         return Extraction(NO_CODE, "extraction", reply.error)
     if reply.program == NO_CODE:

@@ -14,7 +14,7 @@ import resource
 import signal
 
 from assay.extract import Step, alternative, explain_extraction, program
-from assay.extract._messages import Change, Reply, TextRequest, encode_reply
+from assay.extract._messages import Change, ExtractionReply, TextRequest, encode_reply
 from assay.extract.python import forget
 from assay.types import Answer, Problem, Tests
 
@@ -60,18 +60,18 @@ def _die_with(lifeline: int) -> None:
     raise SystemExit  # it was closed before
 
 
-def _extract_within(cpu_s: float, request: TextRequest) -> Reply:
+def _extract_within(cpu_s: float, request: TextRequest) -> ExtractionReply:
     """Return the reply to one request. SIGPROF ends the process after ``cpu_s``."""
     signal.setitimer(signal.ITIMER_PROF, cpu_s)
     try:
         return _extract(request)
     except Exception as error:  # whatever it is, it is about this text alone
-        return Reply(error=f"{type(error).__name__}: {error}"[:ERROR_LENGTH])
+        return ExtractionReply(error=f"{type(error).__name__}: {error}"[:ERROR_LENGTH])
     finally:
         forget()
 
 
-def _extract(request: TextRequest) -> Reply:
+def _extract(request: TextRequest) -> ExtractionReply:
     text, without = request.text, frozenset(request.without)
     answer = Answer(*request.answer) if request.answer else None
     tests = Tests(request.entry_point, request.tests, request.preamble, answer=answer)
@@ -82,7 +82,7 @@ def _extract(request: TextRequest) -> Reply:
     other = alternative(text, steps, problem, without)
     shown = steps if steps and request.explain else ()
     changes = tuple(Change(step.rule, _compare_lines(step)) for step in shown)
-    return Reply(program(text, steps), other, changes)
+    return ExtractionReply(program(text, steps), other, changes)
 
 
 def _compare_lines(step: Step) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from assay.extract.answers import answer_kinds
 from assay.extract.python import defines_surely, definition
-from assay.extract.rule import Cut, Origin, Task, extraction_rules, stages
+from assay.extract.rule import Cut, ExtractionTask, Origin, extraction_rules, stages
 from assay.extract.rules.repetition import is_as_prompted, is_only_begun
 from assay.extract.rules.salvage import ends_inside
 from assay.extract.rules.talk import has_turns
@@ -68,14 +68,14 @@ def explain_extraction(
         warnings.simplefilter("ignore")  # a model's invalid escapes do not matter here
         if problem.tests.answer:
             return _answer_steps(
-                text, problem.tests.answer.kind, Task(problem.prompt, problem.tests, form)
+                text, problem.tests.answer.kind, ExtractionTask(problem.prompt, problem.tests, form)
             )
         if problem.only_rule:
             return _only_step(text, problem, form)
         return _Extraction(problem, form, without).steps(text)
 
 
-def _answer_steps(text: str, kind: str, task: Task) -> list[Step] | None:
+def _answer_steps(text: str, kind: str, task: ExtractionTask) -> list[Step] | None:
     """Return the step to an answer that is not a program, or None without one."""
     found = answer_kinds.get(kind).find(text, task)
     if found is None:
@@ -85,7 +85,7 @@ def _answer_steps(text: str, kind: str, task: Task) -> list[Step] | None:
 
 def _only_step(text: str, problem: Problem, form: PromptForm) -> list[Step] | None:
     """Return the step of the only rule that a problem allows, or None if it finds nothing."""
-    task = Task(problem.begun or problem.prompt, problem.tests, form, problem.suffix)
+    task = ExtractionTask(problem.begun or problem.prompt, problem.tests, form, problem.suffix)
     for place in extraction_rules.get(problem.only_rule).find:
         for found, *_ in filter(None, place.apply(text, task)):
             return [Step(found.rule, text, found.code)]
@@ -109,7 +109,7 @@ def alternative(
 
 class _Extraction:
     def __init__(self, problem: Problem, form: PromptForm, without: frozenset[str]) -> None:
-        self._task = Task(problem.begun or problem.prompt, problem.tests, form)
+        self._task = ExtractionTask(problem.begun or problem.prompt, problem.tests, form)
         self._stages = stages(without.union(problem.without_rules))
 
     def steps(self, text: str) -> list[Step] | None:

@@ -17,8 +17,8 @@ GLOBAL = (symtable.GLOBAL_IMPLICIT, symtable.GLOBAL_EXPLICIT)  # type: ignore[at
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
-    """Hold statements that share a line at the top level, and the names that they use."""
+class StatementLine:
+    """Statements that share a line at the top level, and the names that they use."""
 
     statements: tuple[ast.stmt, ...]
     binds: frozenset[str]
@@ -50,14 +50,14 @@ class Part:
         return any(name.name == "*" for s in some for name in s.names)
 
 
-Provides = Callable[[Part, str], bool]
+Provides = Callable[[StatementLine, str], bool]
 
 
 def reach(
-    names: Iterable[str], among: Sequence[Part], provides: Provides = lambda *_: True
+    names: Iterable[str], among: Sequence[StatementLine], provides: Provides = lambda *_: True
 ) -> set[str]:
     """Return the names, those that their definitions read, and so on."""
-    by_name: dict[str, list[Part]] = {}
+    by_name: dict[str, list[StatementLine]] = {}
     for part in among:
         for name in part.gives:
             by_name.setdefault(name, []).append(part)
@@ -73,7 +73,7 @@ def reach(
     return reached
 
 
-def parts(code: str, module: ast.Module) -> list[Part] | None:
+def parts(code: str, module: ast.Module) -> list[StatementLine] | None:
     """Return the parts of a program in order, or None if its names would take too long."""
     table = names_in(code)
     if table is None or len(module.body) > MOST_STATEMENTS:
@@ -98,7 +98,7 @@ def _groups(statements: Iterable[ast.stmt]) -> Iterator[tuple[ast.stmt, ...]]:
         yield tuple(group)
 
 
-def _part(statements: tuple[ast.stmt, ...], scopes: list[symtable.SymbolTable]) -> Part:
+def _part(statements: tuple[ast.stmt, ...], scopes: list[symtable.SymbolTable]) -> StatementLine:
     reads, sets = _read_scopes(scopes)
     binds: set[str] = set()
     alters: set[str] = set()
@@ -116,7 +116,7 @@ def _part(statements: tuple[ast.stmt, ...], scopes: list[symtable.SymbolTable]) 
                 alters.update(_altered(node))
             case ast.stmt() | ast.ExceptHandler() | ast.pattern():
                 binds.update(_names_bound(node))
-    return Part(statements, *map(frozenset, (binds, alters, reads, sets, calls, runs)))
+    return StatementLine(statements, *map(frozenset, (binds, alters, reads, sets, calls, runs)))
 
 
 def _read_scopes(scopes: list[symtable.SymbolTable]) -> tuple[set[str], set[str]]:

@@ -46,8 +46,8 @@ class Effort:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """Hold what rules may know about the problem that a text answers."""
+class ExtractionTask:
+    """What rules may know about the problem that a text answers."""
 
     prompt: str
     tests: Tests
@@ -93,9 +93,9 @@ class Cut:
 
 
 Prepare = Callable[[str], str]
-Find = Callable[[str, Task], Iterable[list[Found]]]
-Fix = Callable[[str, Task], str]
-Finish = Callable[[str, Task, Origin], Cut]
+Find = Callable[[str, ExtractionTask], Iterable[list[Found]]]
+Fix = Callable[[str, ExtractionTask], str]
+Finish = Callable[[str, ExtractionTask, Origin], Cut]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class Rule:
     find: tuple[At[Find], ...] = ()
     fix: At[Fix] | None = None
     finish: At[Finish] | None = None
-    accept: Callable[[str, Task], bool] | None = None
+    accept: Callable[[str, ExtractionTask], bool] | None = None
     on_request: bool = False  # used only for problems that name it
 
 

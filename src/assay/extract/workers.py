@@ -18,19 +18,19 @@ from assay.extract import NO_CODE
 from assay.extract._messages import Change
 from assay.extract._process import (
     Extraction,
+    ExtractionLimits,
     ExtractionRequest,
-    Limits,
-    LostError,
+    ExtractorLostError,
     WorkerProcess,
 )
 from assay.machine import usable_cores
 from assay.work import pool
 
-__all__ = ["PAUSE", "Change", "Extraction", "ExtractionRequest", "Extractor", "Limits"]
+__all__ = ["PAUSE", "Change", "Extraction", "ExtractionLimits", "ExtractionRequest", "Extractor"]
 
 LONGEST = 1 << 20  # characters; finding code takes time that grows with them
 BATCH_TEXTS, BATCH_CHARACTERS = 32, 1 << 17
-DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS = ExtractionLimits()
 PAUSE = None  # among requests: the next one may take long to come
 
 T = TypeVar("T")
@@ -40,7 +40,10 @@ class Extractor:
     """Manage worker processes that start when there is work and stay until ``close``."""
 
     def __init__(
-        self, workers: int = 0, limits: Limits = DEFAULT_LIMITS, interpreter: str = sys.executable
+        self,
+        workers: int = 0,
+        limits: ExtractionLimits = DEFAULT_LIMITS,
+        interpreter: str = sys.executable,
     ) -> None:
         """Extract by the grammar of ``interpreter``: that of the Python that judges programs."""
         cores = usable_cores()
@@ -112,7 +115,7 @@ class Extractor:
     def _extract_short(self, batch: Sequence[ExtractionRequest]) -> list[Extraction]:
         try:
             return self._extract_once(batch)
-        except LostError as error:
+        except ExtractorLostError as error:
             if len(batch) == 1 and error.certain:
                 return [_fail(error)]
         return [self._extract_alone(request) for request in batch]
@@ -120,7 +123,7 @@ class Extractor:
     def _extract_alone(self, request: ExtractionRequest) -> Extraction:
         try:
             return self._extract_once([request])[0]
-        except LostError as error:
+        except ExtractorLostError as error:
             return _fail(error)
 
     def _extract_once(self, batch: Sequence[ExtractionRequest]) -> list[Extraction]:
@@ -137,7 +140,7 @@ class Extractor:
             self._busy.add(worker)
         try:
             if self._closed:
-                raise LostError("closed")
+                raise ExtractorLostError("closed")
             yield worker
         except BaseException as error:
             with self._lock:
@@ -178,7 +181,7 @@ def is_full(batch: Sequence[tuple[T, ExtractionRequest]]) -> bool:
     return len(batch) >= BATCH_TEXTS or characters >= BATCH_CHARACTERS
 
 
-def _fail(error: LostError) -> Extraction:
+def _fail(error: ExtractorLostError) -> Extraction:
     return Extraction(NO_CODE, "extraction", str(error))
 
 

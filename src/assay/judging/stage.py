@@ -21,8 +21,8 @@ from assay.types import Cases, Job, PromptForm, Verdict
 WAIT_S, LOOK_EVERY_S = 60.0, 0.02  # for another process that executes the same program
 
 
-class Text(NamedTuple):
-    """Hold the text of a sample."""
+class SampleText(NamedTuple):
+    """The text of a sample."""
 
     sample: int
     text: str
@@ -37,7 +37,7 @@ class Judged(NamedTuple):
 
 
 Answer = Callable[[int, Judged | None], None]
-TextItem = Item[JudgeTask, Text]
+TextItem = Item[JudgeTask, SampleText]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class SampleStage:
         with Extractor(self.workers, interpreter=interpreter) as extractor:
             _Samples(self, extractor, answer).judge(sandbox, items)
 
-    def give_up(self, context: JudgeTask, payload: Text, why: str) -> Judged:
+    def give_up(self, context: JudgeTask, payload: SampleText, why: str) -> Judged:
         key = context.problem.task_id, payload.sample
         return Judged(encode_judged(Verdict(*key, "invalid", "sandbox-error", why, rule="none")))
 

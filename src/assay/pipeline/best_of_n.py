@@ -87,7 +87,7 @@ class _Probing:
 
     def candidates(self, reporter: Reporter) -> Iterator[selection.Candidate]:
         """Yield all candidates, in no particular order."""
-        seen: dict[_Execution, selection.Seen] = {}
+        seen: dict[_Execution, selection.ProbeResults] = {}
         for jobs in (self._jobs(), self._uncut_jobs()):
             for verdict, outputs in self._judge.outputs(jobs):
                 reporter.preparing("running the examples", len(self._waiting), len(self._valid))

@@ -13,7 +13,7 @@ from assay.pipeline.problems import ProblemSelection
 from assay.pipeline.site import THIS_MACHINE, Site
 from assay.prompts import DEFAULT_STRATEGY
 from assay.protocol import Protocol
-from assay.runs import Gate
+from assay.runs import ParityGateOutcome
 from assay.scoring.decisions import MARGIN
 from assay.types import Decoding, PromptImports
 
@@ -180,6 +180,6 @@ class EvalConfig(JudgeConfig):
     until: Until | None = None  # none: all samples are generated
     rounds: int = 0  # samples per problem to generate now, of those that are planned; 0: all
     # Called before anything is generated. Returns what to record about the device, or raises.
-    gate: Callable[[models.Model], Gate | None] = lambda _: None
+    gate: Callable[[models.Model], ParityGateOutcome | None] = lambda _: None
     # Called with the protocol and the key of the run before that is opened. Raises to refuse it.
     admit: Callable[[Protocol, str], None] = lambda _, __: None

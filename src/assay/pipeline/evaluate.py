@@ -61,8 +61,8 @@ NEWEST = 20  # results that are compared with an evaluation before it begins
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
-    """Hold what evaluations share: a model, problems, the completions stored so far."""
+class SharedInputs:
+    """What evaluations share: a model, problems, the completions stored so far."""
 
     model: Model | None = None  # open; the owner ends its engine. None: opened here
     selected: SelectedProblems | None = None  # None: read here
@@ -71,9 +71,9 @@ class Shared:
     when_generated: Callable[[], None] | None = None  # None: the engine is ended
 
 
-def evaluate(config: EvalConfig, reporter: Reporter, shared: Shared | None = None) -> Result:
+def evaluate(config: EvalConfig, reporter: Reporter, shared: SharedInputs | None = None) -> Result:
     """Run (or resume) the evaluation, write its results file, and return the result."""
-    begun, shared = time.monotonic(), shared or Shared()
+    begun, shared = time.monotonic(), shared or SharedInputs()
     decoding = config.sampling.resolve()  # reports wrong options before anything is loaded
     check_workers(config)
     check_texts(config.system, config.stop)
@@ -145,7 +145,9 @@ def evaluate_all(config: EvalConfig, reporter: Reporter) -> list[Result]:
     return results
 
 
-def _explain_misfit(name: str, benchmark: Benchmark, config: EvalConfig, shared: Shared) -> str:
+def _explain_misfit(
+    name: str, benchmark: Benchmark, config: EvalConfig, shared: SharedInputs
+) -> str:
     """Return why the model cannot be given the prompts of a strategy, or an empty text."""
     assert shared.model is not None
     form = benchmark.form_for(shared.model.identity.prompt_form)
@@ -158,14 +160,14 @@ def _explain_misfit(name: str, benchmark: Benchmark, config: EvalConfig, shared:
 
 
 @contextlib.contextmanager
-def open_shared(config: EvalConfig, reporter: Reporter) -> Iterator[Shared]:
+def open_shared(config: EvalConfig, reporter: Reporter) -> Iterator[SharedInputs]:
     """Open the model for several evaluations. It is loaded once and ended with the block."""
     model = config.site.open_model(config.model, engine_options(config), reporter.note)
     check_strategy(config, model)
     with contextlib.ExitStack() as loaded:
         if isinstance(model, models.Preloadable):
             loaded.enter_context(model.keep_loaded())
-        yield Shared(model, when_generated=lambda: None)
+        yield SharedInputs(model, when_generated=lambda: None)
 
 
 def engine_options(config: EvalConfig) -> EngineOptions:

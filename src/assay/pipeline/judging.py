@@ -37,7 +37,7 @@ from assay.pipeline.samples import (
 )
 from assay.progress import Reporter
 from assay.protocol import VERSION, Protocol
-from assay.runs import Environment, Gate, Result
+from assay.runs import Environment, ParityGateOutcome, Result
 from assay.runs.folder import make_key
 from assay.sandbox.environments import store as environments
 from assay.sandbox.environments.interpreters import DEFAULT, for_extraction, minor_of
@@ -60,7 +60,8 @@ def judge_samples(
     samples: Samples,
     model: models.Model,
     reporter: Reporter,
-    gate: Gate | None = None,  # outcome of the parity gate on the device that generates
+    gate: ParityGateOutcome
+    | None = None,  # outcome of the parity gate on the device that generates
 ) -> Result:
     """Judge the samples, write the results file, and return the result."""
     begun = time.monotonic() if samples.begun is None else samples.begun
@@ -369,7 +370,7 @@ def unjudged_protocol(
 def environment(
     model: models.Model,
     capabilities: sandbox.Capabilities | None = None,
-    gate: Gate | None = None,
+    gate: ParityGateOutcome | None = None,
 ) -> Environment:
     """Return where completions are generated and judged."""
     return Environment(

@@ -9,14 +9,14 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assay.borders.reading import Reader
+from assay.borders.reading import FileReader
 from assay.errors import UsageError
 
 if TYPE_CHECKING:
     from assay.types import Benchmark, Problem
 
 RANGE = re.compile(r"(\d{1,9})|(\d{0,9}):(\d{0,9})", re.ASCII)
-TASK_FILES = Reader(UsageError, "Give a file with one task id per line", 1 << 24)
+TASK_FILES = FileReader(UsageError, "Give a file with one task id per line", 1 << 24)
 NAMED = 3  # task ids that a label lists; more are counted
 
 

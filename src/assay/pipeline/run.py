@@ -15,7 +15,7 @@ from typing import runtime_checkable
 from assay import models, runs, sandbox
 from assay.judging import JudgeTask, tasks_of
 from assay.judging.references import CheckedBenchmark
-from assay.judging.stage import Judged, SampleStage, Text
+from assay.judging.stage import Judged, SampleStage, SampleText
 from assay.pipeline.prompt_settings import complete_prompt
 from assay.pipeline.times import PartClock
 from assay.progress import Reporter
@@ -261,7 +261,7 @@ class Stream:
 
     def _items(
         self, completions: Iterator[Completion | None]
-    ) -> Iterator[tuple[JudgeTask, Text] | None]:
+    ) -> Iterator[tuple[JudgeTask, SampleText] | None]:
         """Yield the completions that can be judged. Record the verdicts of the others.
 
         Those of a task whose reference still runs come last.
@@ -278,7 +278,7 @@ class Stream:
         for item in late:
             yield from self._item(item)
 
-    def _item(self, item: Completion | None) -> Iterator[tuple[JudgeTask, Text] | None]:
+    def _item(self, item: Completion | None) -> Iterator[tuple[JudgeTask, SampleText] | None]:
         unscorable = self._checked.unscorable
         if item is PAUSE:
             yield PAUSE
@@ -293,7 +293,7 @@ class Stream:
         else:
             truncated = item.finish_reason == "length"
             self._clock.judging.change(1)
-            yield self._tasks[item.task_id], Text(item.sample, item.text, truncated)
+            yield self._tasks[item.task_id], SampleText(item.sample, item.text, truncated)
 
     def _arrivals(self) -> Iterator[Completion | None]:
         """Yield what is in the queue, and a pause before every wait."""

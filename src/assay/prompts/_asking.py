@@ -58,7 +58,7 @@ def _is_code(prompt: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class SolvedExample:
     """A problem of assay's own, with two solutions and a plan for the first."""
 
     prompt: str
@@ -79,7 +79,7 @@ class Example:
         return self.prompt + self.composed
 
 
-TIDES = Example(
+TIDES = SolvedExample(
     prompt='''from typing import List, Tuple
 
 
@@ -121,7 +121,7 @@ def sailing_windows(levels: List[int], draught: int) -> List[Tuple[int, int]]:
     return [(first, last_of(first)) for first in starts]
 """,
 )
-LEDGER = Example(
+LEDGER = SolvedExample(
     prompt='''def settle_ledger(entries: str) -> str:
     """A ledger is written as 'name+5 name-3 ...', one booking after the other. Return it with one
     booking for each name, in the order in which the names first appear, without those that end
@@ -159,14 +159,14 @@ LEDGER = Example(
 EXAMPLES = (TIDES, LEDGER)
 
 
-def after_examples(problem: Problem, solved: Callable[[Example], str]) -> Prompt:
+def after_examples(problem: Problem, solved: Callable[[SolvedExample], str]) -> Prompt:
     """Return a prompt for a base model, which continues in the way of the examples."""
     begun = problem.begun or problem.prompt
     return Prompt(text="\n\n".join([*map(solved, EXAMPLES), begun]), stop=stop_words(problem))
 
 
 def in_style(
-    answer: str, solved: Callable[[Example], str]
+    answer: str, solved: Callable[[SolvedExample], str]
 ) -> Callable[[Problem, PromptForm], Prompt]:
     """Return a strategy: tell a chat model to answer so, show a base model such examples."""
 

@@ -21,7 +21,7 @@ from assay.quality.parity import fixed_prompts, logit_findings
 from assay.quality.parity.agreement import agreement, compare_rows
 from assay.quality.policy import load_policy
 from assay.runs import KeptData
-from assay.runs.about import Gate
+from assay.runs.about import ParityGateOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +41,7 @@ def run_parity_gate(
     note: Callable[[str], None] = lambda _: None,
     *,
     model: Model | None = None,
-) -> Gate:
+) -> ParityGateOutcome:
     """Compare, or use a cached pass. Raise ModelError if the engine provides no logits.
 
     ``model`` is evaluated afterwards. If its engine was loaded, it stays loaded for the next call.
@@ -52,10 +52,10 @@ def run_parity_gate(
     model = shared or models.open_model(spec, options, note)
     device = model.gpu()
     if not device:
-        return Gate("no-gpu")
+        return ParityGateOutcome("no-gpu")
     kept, key = KeptData(cache_dir() / "gate"), _key(model, device, likeness)
     if (before := kept.get(key)) is not None:
-        return dataclasses.replace(codec.from_json(Gate, before), cached=True)
+        return dataclasses.replace(codec.from_json(ParityGateOutcome, before), cached=True)
     note(f"parity gate: comparing {device} with this machine's CPU in float32")
     try:
         on_cpu = _on_cpu(spec, options)
@@ -69,7 +69,7 @@ def run_parity_gate(
 
 def compare_devices(
     on_cpu: Model, on_gpu: Model, device: str, likeness: Likeness, *, then_generate: bool = False
-) -> Gate:
+) -> ParityGateOutcome:
     """Compare logits, one model after the other. The GPU's may stay loaded to generate then."""
     with open_scorer(on_cpu) as scorer:
         prompts = [scorer.tokenize(p.text).ids for p in fixed_prompts(PROMPTS, "text")]
@@ -92,7 +92,7 @@ def compare_devices(
         if one.decision != "GO"
     )
     passed = overall(one.decision for one in findings) == "GO"
-    return Gate("passed" if passed else "failed", device, found, reasons)
+    return ParityGateOutcome("passed" if passed else "failed", device, found, reasons)
 
 
 def _on_cpu(spec: str, options: EngineOptions) -> Model:
@@ -126,12 +126,12 @@ def require_parity(
     publishable: bool,
     wanted: bool,
     note: Callable[[str], None],
-) -> Gate:
+) -> ParityGateOutcome:
     """Return the gate's outcome for the result. Raise an error if the run must not continue."""
     if publishable and not wanted:
         raise UsageError("--publishable: needs the parity gate. Omit --no-parity-gate.")
     if not wanted:
-        return Gate("off")
+        return ParityGateOutcome("off")
     found = run_parity_gate(spec, options, load_policy().gate, note, model=model)
     if found.state == "failed":
         raise ModelError(

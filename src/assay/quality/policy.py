@@ -8,7 +8,7 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from assay import codec
-from assay.borders.reading import Reader
+from assay.borders.reading import FileReader
 from assay.borders.yaml_files import parse_yaml
 from assay.errors import UsageError
 from assay.quality.texts import BUILT_IN
@@ -17,7 +17,7 @@ from assay.scoring.decisions import MARGIN
 if TYPE_CHECKING:
     from pathlib import Path
 
-POLICIES = Reader(UsageError, "Give a YAML file; see docs/quality.md", 1 << 18, unpack=False)
+POLICIES = FileReader(UsageError, "Give a YAML file; see docs/quality.md", 1 << 18, unpack=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class Likeness:
 
 
 @dataclass(frozen=True, slots=True)
-class Tier:
-    """Hold what a model must show. None means nothing."""
+class PolicyTier:
+    """What a model must show. None means nothing."""
 
     check: bool = False
     text: str = BUILT_IN
@@ -48,9 +48,9 @@ class Tier:
 class Policy:
     parity: dict[str, Likeness]  # by the weights' precision
     gate: Likeness
-    tiers: dict[str, Tier]
+    tiers: dict[str, PolicyTier]
 
-    def tier(self, name: str) -> Tier:
+    def tier(self, name: str) -> PolicyTier:
         if name not in self.tiers:
             raise UsageError(f"tier {name}: not in the policy. Choose {', '.join(self.tiers)}.")
         return self.tiers[name]

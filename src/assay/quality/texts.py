@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay import benchmarks
-from assay.borders.reading import Reader
+from assay.borders.reading import FileReader
 from assay.datasets import catalogue as data
 from assay.errors import UsageError
 
@@ -20,8 +20,8 @@ BUILT_IN = "built-in"
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """Hold a text, or its first lines. The digest covers exactly what is here."""
+class LoadedText:
+    """A text, or its first lines. The digest covers exactly what is here."""
 
     name: str
     content: str
@@ -33,7 +33,7 @@ def load_text(
     limit_bytes: int = 0,
     announce: Callable[[str], None] = lambda _: None,
     data_dir: Path | None = None,
-) -> Text:
+) -> LoadedText:
     """Return the pinned text of this name, or the file. A limit cuts it to whole lines."""
     if limit_bytes < 0:
         raise UsageError(f"--bytes: {limit_bytes} is negative. Give 0 or more.")
@@ -49,7 +49,7 @@ def load_text(
         content = _first_lines(content, limit_bytes)
     if not content.strip():
         raise UsageError(f"{name}: has no text to measure. Give another file, or more --bytes.")
-    return Text(name, content, hashlib.sha256(content.encode()).hexdigest())
+    return LoadedText(name, content, hashlib.sha256(content.encode()).hexdigest())
 
 
 def _built_in() -> str:
@@ -59,7 +59,7 @@ def _built_in() -> str:
 
 def _read(path: Path, names: list[str]) -> str:
     advice = f"Give a UTF-8 text file, or one of {', '.join(names)}"
-    return Reader(UsageError, advice, 1 << 30).read_text(path)
+    return FileReader(UsageError, advice, 1 << 30).read_text(path)
 
 
 def _first_lines(content: str, limit: int) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from assay import codec
 from assay.borders.printable import quantity
-from assay.pipeline.benchmark_check import KINDS, BenchmarkCheck, Finding
+from assay.pipeline.benchmark_check import KINDS, BenchmarkCheck, BenchmarkFinding
 from assay.report.text import table
 
 MOST_ROWS = 20  # of one kind
@@ -36,7 +36,7 @@ def summarize_check(found: BenchmarkCheck) -> list[str]:
     ]
 
 
-def _describe(finding: Finding) -> str:
+def _describe(finding: BenchmarkFinding) -> str:
     """Return what the kind of finding means, and the detail."""
     meaning = KINDS[finding.kind][1]
     line = " ".join(f"{meaning}: {finding.detail}".split()) if finding.detail else meaning

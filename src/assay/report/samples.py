@@ -18,7 +18,7 @@ FINISH = {"stop": "ended by itself", "length": "cut off at the token limit"}
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class SampleSection:
     """A part of a sample's page. ``long`` texts may be shortened on a terminal."""
 
     title: str
@@ -44,24 +44,28 @@ def _row(found: SampleResult) -> tuple[str, ...]:
     )
 
 
-def describe_sample(inspected: InspectedSample) -> list[Section]:
+def describe_sample(inspected: InspectedSample) -> list[SampleSection]:
     """Return the sections of a sample: prompt, answer, program, verdict."""
     found = inspected.found
     sections = [
         *_describe_prompt(inspected.prompt, inspected.prompt_note),
-        Section(f"Answer ({_describe_answer(found.completion)})", _answer(found.completion), True),
+        SampleSection(
+            f"Answer ({_describe_answer(found.completion)})", _answer(found.completion), True
+        ),
         _describe_program(found.program),
-        Section(f"Verdict: {status_of(found)}", _describe_verdict(found.verdict, inspected.limits)),
+        SampleSection(
+            f"Verdict: {status_of(found)}", _describe_verdict(found.verdict, inspected.limits)
+        ),
     ]
     if found.verdict and found.verdict.output:
-        sections.insert(-1, Section("Output of the program (its end)", found.verdict.output))
+        sections.insert(-1, SampleSection("Output of the program (its end)", found.verdict.output))
     return sections
 
 
-def _describe_prompt(prompt: Prompt | None, note: str) -> list[Section]:
+def _describe_prompt(prompt: Prompt | None, note: str) -> list[SampleSection]:
     if prompt is None:
-        return [Section("Prompt", note)]
-    return [Section(f"Prompt ({name})", text, long=True) for name, text in name_parts(prompt)]
+        return [SampleSection("Prompt", note)]
+    return [SampleSection(f"Prompt ({name})", text, long=True) for name, text in name_parts(prompt)]
 
 
 def _describe_answer(completion: Completion) -> str:
@@ -73,13 +77,13 @@ def _answer(completion: Completion) -> str:
     return completion.text if completion.error is None else f"error: {completion.error}"
 
 
-def _describe_program(program: Program | None) -> Section:
+def _describe_program(program: Program | None) -> SampleSection:
     if program is None:
-        return Section("Program", "No program is stored.")
+        return SampleSection("Program", "No program is stored.")
     lines = program.code.splitlines()
     width = len(str(len(lines)))
     numbered = "\n".join(f"{number:>{width}}  {line}" for number, line in enumerate(lines, 1))
-    return Section(f"Program (extraction rule {program.rule})", numbered, long=True)
+    return SampleSection(f"Program (extraction rule {program.rule})", numbered, long=True)
 
 
 def _describe_verdict(verdict: Verdict | None, limits: Limits | None) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from assay.pipeline.suite.estimate import PlannedRow, SuitePlan
-    from assay.pipeline.suite.run import Outcome, SuiteResult
+    from assay.pipeline.suite.run import SuiteOutcome, SuiteResult
 
 COLUMNS = ("model", "benchmark", "strategy", "decoding")
 NOT_OURS = "published, not measured by assay"
@@ -42,7 +42,7 @@ def summarize_suite(done: SuiteResult) -> list[str]:
     return [*lines, f"suite   {done.path}"] if done.path else lines
 
 
-def _row(outcome: Outcome) -> tuple[str, ...]:
+def _row(outcome: SuiteOutcome) -> tuple[str, ...]:
     row, result = outcome.row, outcome.result
     names = (row.model, row.benchmark, row.strategy, row.decoding)
     if result is None:

@@ -18,7 +18,7 @@ from assay.sandbox import Sandbox, open_sandbox
 from assay.sandbox.environments.interpreters import choose, for_extraction
 from assay.types import Job, Limits, Problem, PromptForm, Verdict
 
-Pair = tuple["Answer", Extraction]
+Pair = tuple["RewardAnswer", Extraction]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ class JudgeSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """Hold a completion of a task."""
+class RewardAnswer:
+    """The completion of a task."""
 
     task: JudgeTask
     text: str
@@ -46,8 +46,8 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """Hold the verdict on a completion, and how many of its tests passed."""
+class JudgedCompletion:
+    """The verdict on a completion, and how many of its tests passed."""
 
     verdict: Verdict
     passed: int
@@ -81,7 +81,7 @@ class CompletionJudge:
             )
         return task
 
-    def judge(self, answers: Sequence[Answer]) -> Sequence[Judged]:
+    def judge(self, answers: Sequence[RewardAnswer]) -> Sequence[JudgedCompletion]:
         """Return the verdict on each completion, in their order."""
         return self._batcher.run(answers)
 
@@ -120,20 +120,20 @@ class CompletionJudge:
             for task_id, task in tasks_of(ready).items()
         }
 
-    def _judge(self, answers: Sequence[Answer]) -> list[Judged]:
+    def _judge(self, answers: Sequence[RewardAnswer]) -> list[JudgedCompletion]:
         requests = ((a, ExtractionRequest(a.text, a.task.problem, a.form)) for a in answers)
         pairs = list(self._extractor.in_order(requests))
         texts = [(answer.task, found) for answer, found in pairs]
         verdicts = judge_extracted(texts, self._execute)
         counted = self._count_assertions(pairs, verdicts) if self._settings.partial else {}
         return [
-            counted.get(number) or Judged(verdict, *count_cases(verdict))
+            counted.get(number) or JudgedCompletion(verdict, *count_cases(verdict))
             for number, verdict in enumerate(verdicts)
         ]
 
     def _count_assertions(
         self, pairs: Sequence[Pair], verdicts: Sequence[Verdict]
-    ) -> dict[int, Judged]:
+    ) -> dict[int, JudgedCompletion]:
         """Return failed programs by position, with the number of assertions that they pass."""
         jobs = {
             number: _part_jobs(pair)
@@ -189,10 +189,12 @@ def _can_pass_some(verdict: Verdict, found: Extraction) -> bool:
     return verdict.status == "fail" and not found.reason and verdict.reason not in hopeless
 
 
-def _count(verdict: Verdict, parts: Sequence[Verdict]) -> Judged:
+def _count(verdict: Verdict, parts: Sequence[Verdict]) -> JudgedCompletion:
     """Return the verdict with the number of assertions passed. One not judged makes it invalid."""
     invalid = next((part for part in parts if part.status == "invalid"), None)
-    return Judged(invalid or verdict, sum(part.status == "pass" for part in parts), len(parts))
+    return JudgedCompletion(
+        invalid or verdict, sum(part.status == "pass" for part in parts), len(parts)
+    )
 
 
 def _key(job: Job) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from assay.borders.arguments import check_fields, show
 from assay.errors import SandboxError, UsageError
 from assay.reward.benches import ProgramBench, ProgramJudge
-from assay.reward.judging import Answer, CompletionJudge, Judged, JudgeSettings
+from assay.reward.judging import CompletionJudge, JudgedCompletion, JudgeSettings, RewardAnswer
 from assay.reward.sharing import PerProcess
 from assay.reward.tests import BenchmarkTask, read_task
 from assay.types import Limits, Problem, PromptForm, Verdict
@@ -72,7 +72,7 @@ class Reward:
                 raise UsageError(f"completions: {show(text)} is not a text. Give texts.")
         judge = self._judge.get(self._open)
         answers = [
-            Answer(judge.task(self._read(given)), text, form or self.form)
+            RewardAnswer(judge.task(self._read(given)), text, form or self.form)
             for given, text in zip(tests, completions, strict=True)
         ]
         return [self._score(judged) for judged in judge.judge(answers)]
@@ -87,7 +87,7 @@ class Reward:
             return given
         return read_task(given, self.benchmark)
 
-    def _score(self, judged: Judged) -> Score:
+    def _score(self, judged: JudgedCompletion) -> Score:
         value = reward_of(judged, partial=self.partial, format_share=self.format_share)
         return Score(value, judged.verdict, judged.passed, judged.total)
 
@@ -115,7 +115,9 @@ def require_equal_lengths(**columns: Sequence[object]) -> None:
         raise UsageError(f"batch: has {lengths}. Give one of each per completion.")
 
 
-def reward_of(judged: Judged, *, partial: bool, format_share: float = 0.0) -> float | None:
+def reward_of(
+    judged: JudgedCompletion, *, partial: bool, format_share: float = 0.0
+) -> float | None:
     """Return the reward of a verdict, from 0 to 1, or None if the machine could not judge it."""
     verdict = judged.verdict
     if verdict.status == "invalid":

@@ -66,14 +66,14 @@ class Batcher(Generic[T, R]):
         self._work = work
         self._turn = turn or threading.Lock()
         self._lock = threading.Lock()
-        self._waiting: list[_Call[T, R]] = []
+        self._waiting: list[_SharedCall[T, R]] = []
 
     def run(self, items: Sequence[T]) -> Sequence[R]:
         """Return the result of each item. An error of the work is raised in every waiting thread.
 
         Whoever comes first does the work of all who wait.
         """
-        call: _Call[T, R] = _Call(items)
+        call: _SharedCall[T, R] = _SharedCall(items)
         with self._lock:
             self._waiting.append(call)
         with self._turn:
@@ -99,7 +99,7 @@ class Batcher(Generic[T, R]):
             start += len(call.items)
 
 
-class _Call(Generic[T, R]):
+class _SharedCall(Generic[T, R]):
     def __init__(self, items: Sequence[T]) -> None:
         self.items = items
         self.results: Sequence[R] | None = None

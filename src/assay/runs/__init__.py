@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.runs.about import Environment, Gate
+from assay.runs.about import Environment, ParityGateOutcome
 from assay.runs.batch_output import BatchLine, BatchOutput, BatchSettings
 from assay.runs.checks.run_folder import check_resumed
 from assay.runs.compare import Comparison, ComparisonFamily, compare, compare_family
@@ -39,13 +39,10 @@ from assay.runs.verdict_cache import VerdictCache
 
 __all__ = [
     "BatchLine", "BatchOutput", "BatchSettings", "Comparison", "ComparisonFamily",
-    "CompletionStore", "EncodedCompletion",
-    "Environment", "Gate", "JudgedLines", "KeptData", "PartTimes", "Result", "RunEntry",
-    "RunFilter", "RunReader",
-    "RunWriter", "VerdictCache", "build_result", "check_resumed", "collect_runs", "compare",
-    "compare_family",
-    "encode_completion",
-    "encode_judged", "find_result", "find_run_folder", "kept_selection", "list_runs", "open_run",
-    "read_result", "read_tsv", "render_result", "with_earlier_checks", "write_evidence",
-    "write_result",
+    "CompletionStore", "EncodedCompletion", "Environment", "JudgedLines", "KeptData",
+    "ParityGateOutcome", "PartTimes", "Result", "RunEntry", "RunFilter", "RunReader", "RunWriter",
+    "VerdictCache", "build_result", "check_resumed", "collect_runs", "compare", "compare_family",
+    "encode_completion", "encode_judged", "find_result", "find_run_folder", "kept_selection",
+    "list_runs", "open_run", "read_result", "read_tsv", "render_result", "with_earlier_checks",
+    "write_evidence", "write_result",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from assay import codec
 from assay.borders import writing
-from assay.borders.reading import Reader, parse_json
+from assay.borders.reading import FileReader, parse_json
 from assay.errors import RunError
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 TAIL = 1 << 16
 # A run's folder may come from someone else, so no link in it is followed.
-DOCUMENTS = Reader(RunError, "Restore it from a copy, or delete it", follow=False, unpack=False)
-LINES = Reader(
+DOCUMENTS = FileReader(RunError, "Restore it from a copy, or delete it", follow=False, unpack=False)
+LINES = FileReader(
     RunError, "Restore it from a copy, or start over with --fresh", 1 << 36, follow=False,
     unpack=False,
 )  # fmt: skip

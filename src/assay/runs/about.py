@@ -32,7 +32,7 @@ class Agreement:
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class ParityGateOutcome:
     """The parity gate's outcome.
 
     ``off``: it was switched off; ``no-gpu``: there is nothing to compare.
@@ -56,7 +56,7 @@ class Environment:
     cpus: int = 0
     engine: dict[str, object] = field(default_factory=dict)  # facts that the engine reports
     sandbox: Capabilities | None = None  # none: nothing is judged
-    parity_gate: Gate | None = None  # none: completions are not generated here
+    parity_gate: ParityGateOutcome | None = None  # none: completions are not generated here
 
 
 @dataclass(frozen=True, slots=True)

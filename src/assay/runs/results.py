@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from assay import codec
-from assay.borders.reading import Reader
+from assay.borders.reading import FileReader
 from assay.borders.writing import reporting, write_whole
 from assay.errors import RunError
 from assay.runs.marks import ADDED_IN_ROUNDS, with_publication
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from assay.scoring import BestOfN, BreakdownScore, Coverage, GroupScore, MatchScore
     from assay.types import Completion, Estimate, Sample, Verdict
 
-TSV_FILES = Reader(RunError, "Give a file of lines 'task_id<TAB>n<TAB>num_passed'")
+TSV_FILES = FileReader(RunError, "Give a file of lines 'task_id<TAB>n<TAB>num_passed'")
 NO_PROGRAM = "none"  # the extraction rule of a text without a program
 NOT_RUN = "not-run"
 COUNT = re.compile(r"\s*\d{1,7}\s*")  # samples of a problem: fewer than ten million

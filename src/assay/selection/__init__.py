@@ -19,7 +19,7 @@ class Conduct(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ProbeResults:
     """The results of a program on its prompt's own examples."""
 
     right: int = 0  # examples with the result that the prompt shows
@@ -32,7 +32,7 @@ class Probe:
     """Tests made of a prompt's own examples, and a function that reads their verdict."""
 
     tests: Tests
-    read: Callable[[Verdict, Cases | None], Seen]
+    read: Callable[[Verdict, Cases | None], ProbeResults]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Candidate(Sample):
     """One completion, with the facts that a choice may use."""
 
     logprob: float | None = None
-    seen: Seen = Seen()
+    seen: ProbeResults = ProbeResults()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import doctest
 import re
 from typing import TYPE_CHECKING
 
-from assay.selection import Conduct, Probe, Seen
+from assay.selection import Conduct, Probe, ProbeResults
 from assay.selection._reading import find_prose
 from assay.types import Tests
 
@@ -66,7 +66,7 @@ def _examples(text: str) -> list[doctest.Example]:
         return []
 
 
-def read(verdict: Verdict, _outputs: Cases | None) -> Seen:
+def read(verdict: Verdict, _outputs: Cases | None) -> ProbeResults:
     if told := TOLD.match(verdict.detail):
-        return Seen(int(told[1]), Conduct[told[2]], told[3])
-    return Seen(behaviour=verdict.reason)
+        return ProbeResults(int(told[1]), Conduct[told[2]], told[3])
+    return ProbeResults(behaviour=verdict.reason)

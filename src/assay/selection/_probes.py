@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from assay import codec, plain
-from assay.selection import Conduct, Probe, Seen, _doctests
-from assay.selection._reading import Example, examples_in
+from assay.selection import Conduct, Probe, ProbeResults, _doctests
+from assay.selection._reading import PromptExample, examples_in
 from assay.types import Cases, Tests
 
 if TYPE_CHECKING:
@@ -54,20 +54,20 @@ def probe(problem: Problem, *, checked: bool) -> Probe | None:
     return Probe(Tests(tests.entry_point, code, tests.preamble, "separated", cases), read)
 
 
-def _code(examples: list[Example]) -> str:
+def _code(examples: list[PromptExample]) -> str:
     checks = "".join(f"    lambda got: {example.check},\n" for example in examples)
     return f"{SAME}\n\nCHECKS = [\n{checks}]\n\n{MATCHER}"
 
 
-def read(verdict: Verdict, outputs: Cases | None) -> Seen:
+def read(verdict: Verdict, outputs: Cases | None) -> ProbeResults:
     """Read a verdict. ``outputs`` are the returned values, unless it was checked or failed."""
     if outputs is None:
         right = verdict.groups.get(GROUP, (0,))[0]
-        return Seen(right, Conduct.FAILS, f"{verdict.reason} {verdict.failing_test}")
+        return ProbeResults(right, Conduct.FAILS, f"{verdict.reason} {verdict.failing_test}")
     data = outputs.expected[GROUP]
     if plain.has_opaque(data):
-        return Seen(0, Conduct.OPAQUE, str(verdict.sample))  # equal to no other
-    return Seen(0, Conduct.ANSWERS, codec.digest(canonical(data)))
+        return ProbeResults(0, Conduct.OPAQUE, str(verdict.sample))  # equal to no other
+    return ProbeResults(0, Conduct.ANSWERS, codec.digest(canonical(data)))
 
 
 def canonical(data: Any) -> Any:

@@ -34,7 +34,7 @@ RESULT = re.compile(r"\s*Output\s*:\s*|[^\n]*?\bshould\s+be\s+")
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class PromptExample:
     """A call of the entry point, and an expression that is true if it returned the shown value.
 
     The expression uses ``got`` for the returned value, and may use ``same(a, b)``.
@@ -44,7 +44,7 @@ class Example:
     check: str
 
 
-def examples_in(prompt: str, entry_point: str) -> list[Example]:
+def examples_in(prompt: str, entry_point: str) -> list[PromptExample]:
     """Return all examples whose arguments are plain data, in a fixed order, without duplicates."""
     # A backslash may belong to the docstring or to the example.
     return max((_read(t, entry_point) for t in find_prose(prompt, entry_point)), key=len)
@@ -71,7 +71,7 @@ def find_prose(prompt: str, entry_point: str) -> tuple[str, ...]:
     return (prompt,)
 
 
-def _read(text: str, entry_point: str) -> list[Example]:
+def _read(text: str, entry_point: str) -> list[PromptExample]:
     found, rest = _assertions(text, entry_point)
     found += [*_calls(rest, re.escape(entry_point)), *_in_words(rest)]
     others = sorted({*CALLED.findall(rest)} - {*dir(builtins)})
@@ -80,9 +80,9 @@ def _read(text: str, entry_point: str) -> list[Example]:
     return list({repr(example): example for example in found}.values())
 
 
-def _assertions(text: str, name: str) -> tuple[list[Example], str]:
+def _assertions(text: str, name: str) -> tuple[list[PromptExample], str]:
     """Return the assertions that call ``name``, and the text without assertions."""
-    lines, rest, found = text.splitlines(), list[str](), list[Example]()
+    lines, rest, found = text.splitlines(), list[str](), list[PromptExample]()
     while lines:
         condition, length = _assertion_at(lines)
         if condition is None:
@@ -103,7 +103,7 @@ def _assertion_at(lines: list[str]) -> tuple[ast.expr | None, int]:
     return None, 1
 
 
-def _calls(text: str, name: str) -> Iterator[Example]:
+def _calls(text: str, name: str) -> Iterator[PromptExample]:
     """Find ``name(1) == 2``, and a call after ``>>>`` with its value on the next line."""
     for match in re.finditer(rf"\b({name})\(", text):
         line = text.rfind("\n", 0, match.start()) + 1
@@ -132,7 +132,7 @@ def _parse_shown_value(text: str, end: int, doctest: bool) -> ast.expr | None:
     return _result_at(text, printed)
 
 
-def _in_words(text: str) -> Iterator[Example]:
+def _in_words(text: str) -> Iterator[PromptExample]:
     for given in GIVEN.finditer(text):
         arguments, end = _bound(text, given.end())
         result = RESULT.match(text, end)
@@ -151,7 +151,7 @@ def _bound(text: str, position: int) -> tuple[list[ast.expr], int]:
     return values, position
 
 
-def _example(test: ast.expr, name: str) -> list[Example]:
+def _example(test: ast.expr, name: str) -> list[PromptExample]:
     """Return the example in an expression that calls ``name`` once, only with plain data."""
     calls = [
         node
@@ -169,8 +169,8 @@ def _example(test: ast.expr, name: str) -> list[Example]:
     expression = _Got(calls[0]).visit(test)
     match expression:
         case ast.Compare(left, [ast.Eq()], [right]):
-            return [Example(arguments, f"same({ast.unparse(left)}, {ast.unparse(right)})")]
-    return [Example(arguments, ast.unparse(expression))]
+            return [PromptExample(arguments, f"same({ast.unparse(left)}, {ast.unparse(right)})")]
+    return [PromptExample(arguments, ast.unparse(expression))]
 
 
 class _Got(ast.NodeTransformer):

@@ -18,7 +18,7 @@ from assay.serve.engine.backlog import FullError
 from assay.serve.fusion.api import FusionApi
 from assay.serve.judge_api import JudgeApi
 from assay.serve.options import ServeOptions
-from assay.serve.replies import LEFT, RefusedError
+from assay.serve.replies import LEFT, RequestRefusedError
 from assay.serve.service import (
     ClientLeftError,
     DrainingError,
@@ -90,7 +90,7 @@ class Doorkeeper:
             return
         await self._app(scope, receive, send)
 
-    def _refuse(self, scope: Scope) -> RefusedError | None:
+    def _refuse(self, scope: Scope) -> RequestRefusedError | None:
         headers: dict[str, str] = {}
         for name, value in scope["headers"]:
             if name in NEEDED:  # one that is repeated is joined, so it is never valid
@@ -98,10 +98,10 @@ class Doorkeeper:
                 text = value.decode("latin-1")
                 headers[key] = f"{headers[key]}, {text}" if key in headers else text
         if found := self._guard.check(headers):
-            return RefusedError(found.status, found.reason)
+            return RequestRefusedError(found.status, found.reason)
         if scope["path"] in OPEN or self._guard.admits(headers, basic_password(headers)):
             return None
-        return RefusedError(401, "a token is required", www_authenticate="Bearer")
+        return RequestRefusedError(401, "a token is required", www_authenticate="Bearer")
 
 
 def basic_password(headers: dict[str, str]) -> str:
@@ -142,20 +142,24 @@ class _Endpoint:
     async def _answer(self, request: Request) -> Response:
         try:
             return await self._handler(request)
-        except RefusedError as error:
+        except RequestRefusedError as error:
             return error.response()
         except FullError as error:
             self._service.metrics.count("assay_rejected_total", why=str(error))
-            return RefusedError(429, str(error), retry_after=str(error.retry_after_s)).response()
+            return RequestRefusedError(
+                429, str(error), retry_after=str(error.retry_after_s)
+            ).response()
         except DrainingError:
-            return RefusedError(503, "the server is shutting down", retry_after="5").response()
+            return RequestRefusedError(
+                503, "the server is shutting down", retry_after="5"
+            ).response()
         except TooLateError:
-            return RefusedError(504, "the request took too long").response()
+            return RequestRefusedError(504, "the request took too long").response()
         except (ClientLeftError, ClientDisconnect):
             return Response(status_code=LEFT)
         except Exception as error:
             self._service.log.error("a request failed", f"{type(error).__name__}: {error}")
-            return RefusedError(
+            return RequestRefusedError(
                 500, "an internal error; the server's log has the details"
             ).response()
 

@@ -14,7 +14,7 @@ from starlette.responses import PlainTextResponse, Response
 from assay.errors import AssayError
 from assay.sandbox.remote.client import JUDGE_HEADER
 from assay.serve.catalogue import Served, UnknownError, describe_failure
-from assay.serve.engine.work import Answer
+from assay.serve.engine.work import JudgeAnswer
 from assay.serve.judge_request import (
     BadRequestError,
     JudgeRequest,
@@ -28,7 +28,7 @@ from assay.serve.replies import (
     LEFT,
     NDJSON,
     LineStream,
-    RefusedError,
+    RequestRefusedError,
     read_body,
     reply_json,
 )
@@ -54,9 +54,9 @@ class JudgeApi:
         except UnknownTestsError as error:
             return reply_json({"detail": str(error), "unknown_tests": error.names}, 409)
         except TooManyValuesError as error:
-            raise RefusedError(413, str(error)) from error
+            raise RequestRefusedError(413, str(error)) from error
         except BadRequestError as error:
-            raise RefusedError(400, str(error)) from error
+            raise RequestRefusedError(400, str(error)) from error
         request.state.programs = len(tasks)
         if wanted.streams or NDJSON in request.headers.get("accept", ""):
             return await self._stream(request, tasks, len(body))
@@ -73,7 +73,7 @@ class JudgeApi:
             try:
                 await service.environment(name)
             except AssayError as error:
-                raise RefusedError(*describe_failure(error)) from error
+                raise RequestRefusedError(*describe_failure(error)) from error
         reading = Reading(
             wanted,
             service.options,
@@ -84,7 +84,7 @@ class JudgeApi:
         )
         return await service.read(body, lambda _: reading.read())
 
-    def _join(self, tasks: Tasks, answers: list[Answer]) -> bytes:
+    def _join(self, tasks: Tasks, answers: list[JudgeAnswer]) -> bytes:
         lines = {one.number: one.line for one in answers}
         ordered = b",".join(lines[work.number] for _, work in tasks)
         return b'{"verdicts":[' + ordered + b'],"judge":' + self._identity + b"}"
@@ -99,8 +99,8 @@ class JudgeApi:
     async def _lines(
         self,
         request: Request,
-        batches: AsyncGenerator[list[Answer], None],
-        batch: list[Answer],
+        batches: AsyncGenerator[list[JudgeAnswer], None],
+        batch: list[JudgeAnswer],
         count: int,
     ) -> AsyncGenerator[bytes, None]:
         async with contextlib.aclosing(batches):
@@ -153,13 +153,13 @@ class JudgeApi:
 
 
 async def find_benchmark(service: Service, name: str) -> Served:
-    """Return a benchmark. Raise RefusedError if it is not served, or cannot be loaded."""
+    """Return a benchmark. Raise RequestRefusedError if it is not served, or cannot be loaded."""
     try:
         async with asyncio.timeout(service.options.request_s):
             return await service.benchmark(name)
     except UnknownError as error:
-        raise RefusedError(404, str(error)) from error
+        raise RequestRefusedError(404, str(error)) from error
     except AssayError as error:
-        raise RefusedError(*describe_failure(error)) from error
+        raise RequestRefusedError(*describe_failure(error)) from error
     except TimeoutError:
-        raise RefusedError(503, f"{name}: is still loading", retry_after="10") from None
+        raise RequestRefusedError(503, f"{name}: is still loading", retry_after="10") from None

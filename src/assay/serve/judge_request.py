@@ -11,7 +11,7 @@ from typing import Any, get_args
 from assay.judging import JudgeTask
 from assay.sandbox.remote.wire import NAMED, name_tests
 from assay.serve.catalogue import ClientTests, Served, Trusted, make_subject
-from assay.serve.engine.work import Work
+from assay.serve.engine.work import JudgeWork
 from assay.serve.options import ServeOptions
 from assay.types import Limits, PromptForm
 
@@ -143,14 +143,14 @@ class Reading:
         self._unknown: dict[str, None] = {}
         self._names: dict[int, tuple[str, int]] = {}  # of tests, by identity: many share them
 
-    def read(self) -> list[tuple[JudgeTask, Work]]:
+    def read(self) -> list[tuple[JudgeTask, JudgeWork]]:
         """Return all programs. Raise BadRequestError, or UnknownTestsError."""
         found = list(self._read_all())
         if self._unknown:
             raise UnknownTestsError(list(self._unknown))
         return found
 
-    def _read_all(self) -> Iterator[tuple[JudgeTask, Work]]:
+    def _read_all(self) -> Iterator[tuple[JudgeTask, JudgeWork]]:
         for index, one in enumerate(self._request.programs):
             try:
                 if (task := self._read_one(index, one)) is not None:
@@ -160,7 +160,7 @@ class Reading:
             except RecursionError as error:
                 raise BadRequestError(f"programs[{index}].tests: are nested too deeply") from error
 
-    def _read_one(self, index: int, one: Data) -> tuple[JudgeTask, Work] | None:
+    def _read_one(self, index: int, one: Data) -> tuple[JudgeTask, JudgeWork] | None:
         task_id = _word(one, "task_id")
         own = self._request.tests_of(one)
         if own is None:
@@ -177,7 +177,7 @@ class Reading:
         tests = subject.problem.tests
         if is_completion and not (tests.entry_point or tests.is_script or tests.answer):
             raise ValueError("tests.entry_point: is needed to find the program in a completion")
-        return subject, Work(
+        return subject, JudgeWork(
             number=self._next(),
             kind="completion" if is_completion else "program",
             text=_text(one, "completion" if is_completion else "program"),

@@ -24,8 +24,8 @@ PATIENCE = 8  # times the largest body that is read, and not kept, to answer pol
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
-class RefusedError(Exception):
-    """Report a request that is answered with a status and one line, as FastAPI does."""
+class RequestRefusedError(Exception):
+    """A request is answered with a status and one line, as FastAPI does."""
 
     def __init__(self, status: int, detail: Any, **headers: str) -> None:
         super().__init__(str(detail))
@@ -54,7 +54,7 @@ class LineStream(StreamingResponse):  # type: ignore[misc]
 
 
 async def read_body(request: Request, service: Service) -> bytes:
-    """Return the body of a request. Raise RefusedError if it is too large, or too slow.
+    """Return the body of a request. Raise RequestRefusedError if it is too large, or too slow.
 
     Raise FullError if too many bodies arrive at a time.
     """
@@ -74,10 +74,12 @@ async def read_body(request: Request, service: Service) -> bytes:
                 elif size > PATIENCE * most:
                     break
     except TimeoutError:
-        raise RefusedError(408, "body: did not arrive in time", connection="close") from None
+        raise RequestRefusedError(408, "body: did not arrive in time", connection="close") from None
     finally:
         service.body_bytes -= kept
     if size > most:
         # All of it was read, if it was not endless: a client that still sends gets no answer.
-        raise RefusedError(413, f"body: is larger than {options.body_mb} MB", connection="close")
+        raise RequestRefusedError(
+            413, f"body: is larger than {options.body_mb} MB", connection="close"
+        )
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)

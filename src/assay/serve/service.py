@@ -22,15 +22,15 @@ from assay.machine import usable_cores
 from assay.sandbox import Capabilities, open_sandbox
 from assay.serve.catalogue import Catalogue, ClientTests, Served
 from assay.serve.engine.backlog import Backlog, Room, Ticket
-from assay.serve.engine.engine import Engine
+from assay.serve.engine.engine import StageSupervisor
 from assay.serve.engine.languages import Language, find_languages
-from assay.serve.engine.work import Answer, Work
+from assay.serve.engine.work import JudgeAnswer, JudgeWork
 from assay.serve.logs import Log
 from assay.serve.metrics import Metrics, resident_bytes
 from assay.serve.options import ServeOptions
 
 INTERFACE = 1  # version of /judge; raise it when a client of the last one would misread an answer
-Tasks = Sequence[tuple[JudgeTask, Work]]
+Tasks = Sequence[tuple[JudgeTask, JudgeWork]]
 LARGE_BODY = 1 << 16  # bytes
 T = TypeVar("T")
 
@@ -64,13 +64,13 @@ class Inbox:
 
     def __init__(self, count: int, *, streams: bool) -> None:
         self._loop = asyncio.get_running_loop()
-        self._arrived: deque[Answer] = deque()
+        self._arrived: deque[JudgeAnswer] = deque()
         self._changed = asyncio.Event()
         self._failure: Exception | None = None
         self._open = count
         self._waking = 1 if streams else count  # answers that are worth waking the loop for
 
-    def put(self, answers: Sequence[Answer]) -> None:
+    def put(self, answers: Sequence[JudgeAnswer]) -> None:
         """Add answers. Called from any thread, one at a time."""
         self._arrived.extend(answers)
         if len(self._arrived) >= self._waking:
@@ -82,7 +82,7 @@ class Inbox:
         self._failure = error
         self._changed.set()
 
-    async def batches(self) -> AsyncIterator[list[Answer]]:
+    async def batches(self) -> AsyncIterator[list[JudgeAnswer]]:
         """Yield answers as they come, until there is one for every program."""
         while self._open:
             await self._changed.wait()
@@ -110,7 +110,7 @@ class Service:
         )
         self.capabilities: Capabilities = sandbox.capabilities()
         room = Room(options.queue, options.queue_mb << 20, options.client_quota)
-        self.engine = Engine(
+        self.engine = StageSupervisor(
             sandbox, self.workers, room, lambda why: log.error("the sandbox failed", why)
         )
         self.catalogue = Catalogue(options)
@@ -194,7 +194,7 @@ class Service:
 
     async def answers(
         self, request: Request, tasks: Tasks, size: int, *, streams: bool = False
-    ) -> AsyncGenerator[list[Answer], None]:
+    ) -> AsyncGenerator[list[JudgeAnswer], None]:
         """Judge programs, and yield answers as they come.
 
         What still waits is dropped if the client leaves, time is over, or the caller stops.
@@ -222,15 +222,15 @@ class Service:
                 self.engine.backlog.cancel(ticket)
                 self.metrics.count("assay_cancelled_programs_total", missing)
 
-    async def all_answers(self, request: Request, tasks: Tasks, size: int) -> list[Answer]:
+    async def all_answers(self, request: Request, tasks: Tasks, size: int) -> list[JudgeAnswer]:
         """Judge programs and return all answers, in any order."""
-        found: list[Answer] = []
+        found: list[JudgeAnswer] = []
         async with contextlib.aclosing(self.answers(request, tasks, size)) as batches:
             async for batch in batches:
                 found += batch
         return found
 
-    def _count(self, batch: Sequence[Answer]) -> None:
+    def _count(self, batch: Sequence[JudgeAnswer]) -> None:
         for one in batch:
             self.metrics.count("assay_programs_total", status=one.status, reason=one.reason)
             self.metrics.count("assay_program_cpu_seconds_total", one.cpu_s)

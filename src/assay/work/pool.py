@@ -32,7 +32,7 @@ def stream(
     by others until they are done. An error of ``items`` itself is raised after the work already
     taken is done.
     """
-    source = _Source(items)
+    source = _SharedIterator(items)
     # Bounded, so that a slow reader holds the workers back.
     results: queue.Queue[R | BaseException | None] = queue.Queue(workers)
     abandoned = threading.Event()
@@ -114,7 +114,7 @@ class _Count:
             return self.value
 
 
-class _Source(Generic[T]):
+class _SharedIterator(Generic[T]):
     """An iterator that several threads share."""
 
     def __init__(self, items: Iterable[T]) -> None:

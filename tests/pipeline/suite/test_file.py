@@ -24,7 +24,7 @@ from assay.pipeline.suite.suite import (
     SuiteModel,
 )
 from assay.progress import Silent
-from assay.runs.stores.suites import Baseline
+from assay.runs.stores.suites import SuiteBaseline
 from assay.types import Benchmark, Decoding
 from tests.conftest import Cli
 from tests.pipeline.test_pipeline import ScriptedModel
@@ -115,7 +115,7 @@ def test_targets_and_published_scores_are_read(tmp_path: Path) -> None:
     assert suite.name == "night"
     assert suite.benchmarks[0].targets == {"pass@1": 0.35}
     assert suite.benchmarks[0].baselines == (
-        Baseline("humaneval", "GPT-4", 0.67, source="the report"),
+        SuiteBaseline("humaneval", "GPT-4", 0.67, source="the report"),
     )
 
 

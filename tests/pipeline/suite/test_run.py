@@ -22,7 +22,7 @@ from assay.pipeline.suite import plan
 from assay.progress import Reporter, Silent
 from assay.report.suite import summarize_suite
 from assay.report.text import explain_marks, label_marks
-from assay.runs import Gate, Result, RunReader, read_result
+from assay.runs import ParityGateOutcome, Result, RunReader, read_result
 from assay.runs.stores.suites import list_suites, read_suite
 from assay.types import Benchmark
 from tests.conftest import ASSAY, Cli
@@ -159,11 +159,11 @@ def test_a_failure_before_the_first_request_ends_the_engine(
     """Otherwise it would take memory that the next model needs."""
     running: list[bool] = []
 
-    def check(_: str, __: object, model: Model, *___: object, **____: object) -> Gate:
+    def check(_: str, __: object, model: Model, *___: object, **____: object) -> ParityGateOutcome:
         if model.identity.name == "one":
             raise failure("out of order")
         running.extend(process.is_running for process in processes(events))
-        return Gate("off")
+        return ParityGateOutcome("off")
 
     monkeypatch.setattr(evaluation, "_require_parity", check)
     done = package.run_suite(write_suite(models, ["one", "two"]), results_dir=models / "r")

@@ -10,9 +10,9 @@ from typing import Any
 
 from assay import codec
 from assay.benchmarks.own.problems import ProblemChecker
-from assay.benchmarks.own.settings import ENDINGS, KEYS, Settings, check_settings
-from assay.borders.checked_files import Entry, FileChecker, Mistakes
-from assay.borders.reading import Reader, parse_json
+from assay.benchmarks.own.settings import ENDINGS, KEYS, OwnBenchmarkSettings, check_settings
+from assay.borders.checked_files import FileChecker, LocatedMapping, Mistakes
+from assay.borders.reading import FileReader, parse_json
 from assay.borders.yaml_files import TOO_MANY, LocatedData, Place, parse_located
 from assay.errors import MOST_MISTAKES, AssayError, DataError, MistakesError, UsageError
 from assay.progress import Announce
@@ -21,8 +21,8 @@ from assay.types import Benchmark
 GUIDE = "docs/guides/own-benchmark.md"
 YAML, JSONL = ENDINGS[:2], ENDINGS[2:]
 ADVICE = f"Give a benchmark in YAML or JSONL; see {GUIDE}"
-YAML_FILES = Reader(UsageError, ADVICE, 1 << 24, unpack=False)
-JSONL_FILES = Reader(UsageError, ADVICE, 1 << 30)
+YAML_FILES = FileReader(UsageError, ADVICE, 1 << 24, unpack=False)
+JSONL_FILES = FileReader(UsageError, ADVICE, 1 << 30)
 LARGE = "Put the problems of a large benchmark into a JSONL file"
 PROBLEMS: Place = ("problems",)
 
@@ -92,24 +92,24 @@ def read_own(path: Path, taken: Collection[str] = ()) -> OwnBenchmark:
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class _BenchmarkSource:
     """The parts of a file, or of two. Its problems are not checked yet."""
 
-    settings: Settings
+    settings: OwnBenchmarkSettings
     digest: str  # of everything that was read
     problems: LocatedData
     mistakes: Mistakes  # of the file that has the problems
 
 
-def _read_jsonl(path: Path, taken: Collection[str], mistakes: Mistakes) -> _Source:
+def _read_jsonl(path: Path, taken: Collection[str], mistakes: Mistakes) -> _BenchmarkSource:
     stem = path.name.removesuffix(".gz").removesuffix(".jsonl")
     without_settings = FileChecker(LocatedData({}, {(): 0}), mistakes)
-    settings = check_settings(without_settings, Entry((), {}), stem, taken)
+    settings = check_settings(without_settings, LocatedMapping((), {}), stem, taken)
     found, digest = _read_lines(path, mistakes)
-    return _Source(settings, digest, found, mistakes)
+    return _BenchmarkSource(settings, digest, found, mistakes)
 
 
-def _read_yaml(path: Path, taken: Collection[str], mistakes: Mistakes) -> _Source:
+def _read_yaml(path: Path, taken: Collection[str], mistakes: Mistakes) -> _BenchmarkSource:
     data = YAML_FILES.read_bytes(path)
     try:
         found = parse_located(data.decode("utf-8-sig"))
@@ -128,7 +128,7 @@ def _read_yaml(path: Path, taken: Collection[str], mistakes: Mistakes) -> _Sourc
     if not isinstance(listed, str):
         items = checker.items(PROBLEMS, listed)
         located = LocatedData({"problems": items}, found.lines, (), found.not_text)
-        return _Source(settings, digest, located, mistakes)
+        return _BenchmarkSource(settings, digest, located, mistakes)
     beside = path.parent / listed
     others = Mistakes(str(beside))
     # The file may come from someone else. It must not name, or link to, other files of the user.
@@ -139,8 +139,8 @@ def _read_yaml(path: Path, taken: Collection[str], mistakes: Mistakes) -> _Sourc
         checker.add(PROBLEMS, f"{beside}: is not a .jsonl file. Name one, or list the problems.")
     elif (lines := checker.attempt(PROBLEMS, _read_lines, beside, others)) is not None:
         mistakes.others.append(others)
-        return _Source(settings, codec.digest([digest, lines[1]]), lines[0], others)
-    return _Source(settings, digest, LocatedData({"problems": []}, {}), others)
+        return _BenchmarkSource(settings, codec.digest([digest, lines[1]]), lines[0], others)
+    return _BenchmarkSource(settings, digest, LocatedData({"problems": []}, {}), others)
 
 
 def _read_lines(path: Path, mistakes: Mistakes) -> tuple[LocatedData, str]:

@@ -14,10 +14,10 @@ from assay.benchmarks.own.programs import (
     is_code,
     read_call,
 )
-from assay.benchmarks.own.settings import Settings
+from assay.benchmarks.own.settings import OwnBenchmarkSettings
 from assay.benchmarks.support.prompt_code import as_docstring, preamble_of
 from assay.benchmarks.support.test_code import code_tests
-from assay.borders.checked_files import Entry, FileChecker, Mistakes, as_day, shown
+from assay.borders.checked_files import FileChecker, LocatedMapping, Mistakes, as_day, shown
 from assay.borders.yaml_files import LocatedData, Place
 from assay.errors import MOST_MISTAKES
 from assay.test_code import CLOSE
@@ -61,7 +61,9 @@ def is_number(value):
 class ProblemChecker(FileChecker):
     """Check problems, and build those without mistakes."""
 
-    def __init__(self, found: LocatedData, mistakes: Mistakes, settings: Settings) -> None:
+    def __init__(
+        self, found: LocatedData, mistakes: Mistakes, settings: OwnBenchmarkSettings
+    ) -> None:
         super().__init__(found, mistakes)
         self._settings = settings
         for place, line in found.not_text:
@@ -76,7 +78,7 @@ class ProblemChecker(FileChecker):
         lines, problems = [], []
         for number, item in enumerate(items):
             here = (*place, number)
-            entry = Entry(here, self._rename(here, self.mapping(here, item)))
+            entry = LocatedMapping(here, self._rename(here, self.mapping(here, item)))
             if not isinstance(item, dict):
                 continue
             self.check_keys(entry, KEYS)
@@ -96,7 +98,7 @@ class ProblemChecker(FileChecker):
                 self.add((*place, name), f"'{name}' and '{other}' mean the same. Drop one.")
         return {HUMANEVAL.get(name, name): value for name, value in values.items()}
 
-    def _problem(self, entry: Entry, task_id: str) -> Problem | None:
+    def _problem(self, entry: LocatedMapping, task_id: str) -> Problem | None:
         before = len(self.mistakes.found)
         prompt = self._text(entry, "prompt", required=True)
         judged = self._judged_by(entry)
@@ -122,7 +124,7 @@ class ProblemChecker(FileChecker):
             begun="" if code else as_docstring(prompt),
         )
 
-    def _task_id(self, entry: Entry, default: str) -> str:
+    def _task_id(self, entry: LocatedMapping, default: str) -> str:
         value = entry.values.get("task_id", default)
         if isinstance(value, int) and not isinstance(value, bool):
             value = str(value)
@@ -132,7 +134,7 @@ class ProblemChecker(FileChecker):
         self.add((*entry.place, "task_id"), f"task_id: {shown(value)} is not an id. {advice}")
         return default
 
-    def _judged_by(self, entry: Entry) -> str:
+    def _judged_by(self, entry: LocatedMapping) -> str:
         given = [key for key in JUDGED if key in entry.values]
         if len(given) == 1:
             return given[0]
@@ -140,7 +142,7 @@ class ProblemChecker(FileChecker):
         self.add(entry.place, f"the problem {what}. Give one of {', '.join(JUDGED)}.")
         return ""
 
-    def _entry_point(self, entry: Entry, judged: str) -> str:
+    def _entry_point(self, entry: LocatedMapping, judged: str) -> str:
         place = (*entry.place, "entry_point")
         if judged == "stdin":
             if "entry_point" in entry.values:
@@ -153,7 +155,7 @@ class ProblemChecker(FileChecker):
         self.add(place, f"entry_point: {what}. Give the function that the tests call.")
         return ""
 
-    def _is_code(self, entry: Entry, prompt: str, judged: str) -> bool:
+    def _is_code(self, entry: LocatedMapping, prompt: str, judged: str) -> bool:
         """Return whether the prompt is code that is continued. Otherwise it is an instruction."""
         found, wanted = bool(prompt) and is_code(prompt), self._settings.prompts
         place = (*entry.place, "prompt")
@@ -165,7 +167,9 @@ class ProblemChecker(FileChecker):
             self.add(place, f"prompt: is not valid Python. {advice}")
         return found
 
-    def _tests(self, entry: Entry, judged: str, entry_point: str, begun: str) -> Tests | None:
+    def _tests(
+        self, entry: LocatedMapping, judged: str, entry_point: str, begun: str
+    ) -> Tests | None:
         before = len(self.mistakes.found)
         prompt_code = preamble_of(begun, entry_point) if begun else ""
         place = (*entry.place, judged)
@@ -226,7 +230,7 @@ class ProblemChecker(FileChecker):
         groups = {GROUP: inputs}, {GROUP: expected} if expected else {}
         return Cases(*groups, codec.digest(groups))
 
-    def _arguments(self, case: Entry) -> list[Any]:
+    def _arguments(self, case: LocatedMapping) -> list[Any]:
         if "args" in case.values:
             return self.items((*case.place, "args"), case.values["args"])
         self.add(case.place, "a case has no 'args'. Give the list of arguments.")
@@ -239,7 +243,9 @@ class ProblemChecker(FileChecker):
             self.add(place, "a case has a value that is not plain data. Write it in quotes.")
         return encoded
 
-    def _reference(self, entry: Entry, entry_point: str, begun: str, tests: Tests | None) -> str:
+    def _reference(
+        self, entry: LocatedMapping, entry_point: str, begun: str, tests: Tests | None
+    ) -> str:
         code = self._text(entry, "reference")
         if not code:
             if tests and tests.cases and not tests.cases.expected:
@@ -251,7 +257,7 @@ class ProblemChecker(FileChecker):
         place = (*entry.place, "reference")
         return self._attempt_in(place, complete_reference, code, entry_point, begun) or ""
 
-    def _date(self, entry: Entry) -> str:
+    def _date(self, entry: LocatedMapping) -> str:
         value = as_day(entry.values.get("date", ""))
         try:
             if value == "" or datetime.date.fromisoformat(value).isoformat() == value:
@@ -262,7 +268,7 @@ class ProblemChecker(FileChecker):
         self.add((*entry.place, "date"), f"date: {shown(value)} is not a day. {advice}")
         return ""
 
-    def _labels(self, entry: Entry) -> dict[str, str]:
+    def _labels(self, entry: LocatedMapping) -> dict[str, str]:
         place = (*entry.place, "labels")
         found = self.mapping(place, entry.values.get("labels", {}))
         for name, value in found.items():
@@ -272,7 +278,9 @@ class ProblemChecker(FileChecker):
                 self.add((*place, name), mistake)
         return {name: str(value) for name, value in found.items()}
 
-    def _text(self, entry: Entry, key: str, *, required: bool = False, empty: bool = False) -> str:
+    def _text(
+        self, entry: LocatedMapping, key: str, *, required: bool = False, empty: bool = False
+    ) -> str:
         value = entry.values.get(key)
         place = (*entry.place, key)
         if value is None and key not in entry.values:

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 from assay import codec
 from assay.borders.arguments import BOUNDS
-from assay.borders.checked_files import NAME, Entry, FileChecker, shown
+from assay.borders.checked_files import NAME, FileChecker, LocatedMapping, shown
 from assay.types import Limits
 
 ENDINGS = (".yaml", ".yml", ".jsonl", ".jsonl.gz")  # of files, so no names end in them
@@ -25,7 +25,7 @@ WALL_PER_CPU = 1.25  # a program that computes all the time reaches its CPU limi
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class OwnBenchmarkSettings:
     """The settings of a user's benchmark, without its problems."""
 
     name: str
@@ -41,8 +41,8 @@ class Settings:
 
 
 def check_settings(
-    checker: FileChecker, entry: Entry, stem: str, taken: Collection[str]
-) -> Settings:
+    checker: FileChecker, entry: LocatedMapping, stem: str, taken: Collection[str]
+) -> OwnBenchmarkSettings:
     """Return the settings of a file. ``taken`` are names that other benchmarks have."""
     values = entry.values
     name = values.get("name", stem)
@@ -58,7 +58,7 @@ def check_settings(
         key: _read_text(checker, entry, key)
         for key in ("version", "licence", "description", "system")
     }
-    return Settings(
+    return OwnBenchmarkSettings(
         name=name,
         prompts=_read_choice(checker, entry, "prompts", get_args(Kind)),
         limits=_read_limits(checker, entry),
@@ -69,7 +69,7 @@ def check_settings(
     )
 
 
-def _read_text(checker: FileChecker, entry: Entry, key: str) -> str:
+def _read_text(checker: FileChecker, entry: LocatedMapping, key: str) -> str:
     value = entry.values.get(key, "")
     if key == "version" and isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
@@ -79,7 +79,9 @@ def _read_text(checker: FileChecker, entry: Entry, key: str) -> str:
     return ""
 
 
-def _read_choice(checker: FileChecker, entry: Entry, key: str, choices: tuple[str, ...]) -> Any:
+def _read_choice(
+    checker: FileChecker, entry: LocatedMapping, key: str, choices: tuple[str, ...]
+) -> Any:
     value = entry.values.get(key)
     if value is None or value in choices:
         return value
@@ -88,7 +90,7 @@ def _read_choice(checker: FileChecker, entry: Entry, key: str, choices: tuple[st
     return None
 
 
-def _read_tolerance(checker: FileChecker, entry: Entry) -> float:
+def _read_tolerance(checker: FileChecker, entry: LocatedMapping) -> float:
     value = entry.values.get("tolerance", 0)
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1:
         return float(value)
@@ -97,7 +99,7 @@ def _read_tolerance(checker: FileChecker, entry: Entry) -> float:
     return 0.0
 
 
-def _read_limits(checker: FileChecker, entry: Entry) -> Limits:
+def _read_limits(checker: FileChecker, entry: LocatedMapping) -> Limits:
     given = entry.values.get("limits", {})
     part = checker.entry((*entry.place, "limits"), given, BOUNDS)
     found: dict[str, Any] = {}

@@ -74,7 +74,7 @@ SAME = "got == expected"
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class EvalPlusRecord:
     """A task in EvalPlus's format. An input is a list of arguments."""
 
     task_id: str
@@ -87,7 +87,7 @@ class Record:
 
 
 def case_tests(
-    record: Record,
+    record: EvalPlusRecord,
     prompt_code: str,
     same: str = SAME,
     decoded: Callable[[Any], list[Any]] = lambda arguments: arguments,

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from assay import codec, text_cases
-from assay.borders.reading import MOST_RATIO, RATIO_FROM, Reader, parse_json
+from assay.borders.reading import MOST_RATIO, RATIO_FROM, FileReader, parse_json
 from assay.datasets import cache_dir
 from assay.datasets.catalogue import FOLDER_VARIABLE
 from assay.errors import DataError
@@ -28,7 +28,7 @@ FOLDER = "livecodebench"
 VARIABLE = "ASSAY_LIVECODEBENCH_PATH"
 SOURCE = "livecodebench/code_generation_lite on the Hugging Face hub"
 REMEDY = f"Get the file again from {SOURCE}"
-FILES = Reader(DataError, REMEDY, 1 << 33)
+FILES = FileReader(DataError, REMEDY, 1 << 33)
 # Of each release, what it adds to the one before: a file, and its problems.
 RELEASES = {
     "v1": ("test.jsonl", 400),
@@ -41,7 +41,7 @@ RELEASES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class LiveCodeBenchRecord:
     """A problem as the hub has it. Tests and metadata are JSON in a text."""
 
     question_title: str
@@ -57,10 +57,10 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class LiveCodeBenchQuestion:
     """A problem with its tests, which are packed. ``function`` is empty for standard input."""
 
-    record: Record
+    record: LiveCodeBenchRecord
     function: str
     tests: TextCases
 
@@ -73,9 +73,11 @@ def releases_of(version: str) -> list[str]:
     return names[start : names.index(last) + 1]
 
 
-def read_releases(releases: list[str], data_dir: Path | None) -> tuple[list[Question], str]:
+def read_releases(
+    releases: list[str], data_dir: Path | None
+) -> tuple[list[LiveCodeBenchQuestion], str]:
     """Return the problems of these releases, and the digest of their files."""
-    questions: list[Question] = []
+    questions: list[LiveCodeBenchQuestion] = []
     digests = []
     for release in releases:
         name, count = RELEASES[release]
@@ -120,7 +122,7 @@ def _folders(data_dir: Path | None) -> Iterator[Path]:
     yield from sorted(snapshots.iterdir()) if snapshots.is_dir() else []
 
 
-def _read_file(path: Path) -> tuple[list[Question], str]:
+def _read_file(path: Path) -> tuple[list[LiveCodeBenchQuestion], str]:
     digest = hashlib.sha256()
     questions = []
     for number, line in enumerate(FILES.lines(path), 1):
@@ -137,13 +139,13 @@ def _read_file(path: Path) -> tuple[list[Question], str]:
     return questions, digest.hexdigest()
 
 
-def _read_question(found: Any) -> Question:
+def _read_question(found: Any) -> LiveCodeBenchQuestion:
     if not isinstance(found, dict):
         raise ValueError("not an object")
-    names = Record.__dataclass_fields__
+    names = LiveCodeBenchRecord.__dataclass_fields__
     if missing := next((name for name in names if not isinstance(found.get(name), str)), None):
         raise ValueError(f"{missing} is not a text")
-    record = Record(**{name: found[name] for name in names})
+    record = LiveCodeBenchRecord(**{name: found[name] for name in names})
     if not (record.question_id.strip() and record.question_id.isprintable()):
         raise ValueError("question_id is not an id")
     datetime.date.fromisoformat(record.contest_date[:10])
@@ -152,7 +154,7 @@ def _read_question(found: Any) -> Question:
     # Its large field is packed now.
     small = dataclasses.replace(record, private_test_cases="")
     cases = text_cases.from_parts(parts, "calls" if function else "stdin")
-    return Question(small, function, cases)
+    return LiveCodeBenchQuestion(small, function, cases)
 
 
 def _read_function(metadata: str) -> str:

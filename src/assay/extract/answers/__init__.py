@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from assay.extract.rule import Found, Task
+from assay.extract.rule import ExtractionTask, Found
 from assay.registry import Registry
 from assay.types import Tests
 
@@ -42,7 +42,7 @@ class AnswerKind:
     """
 
     summary: str
-    find: Callable[[str, Task], Found | None]
+    find: Callable[[str, ExtractionTask], Found | None]
     check: Callable[[str, Tests], Decision | Execution]
 
 

@@ -22,7 +22,7 @@ from assay.extract.answers._places import (
     read_comparison,
     read_operand,
 )
-from assay.extract.rule import Found, Task
+from assay.extract.rule import ExtractionTask, Found
 from assay.types import Tests
 
 SHORT = 200
@@ -88,7 +88,7 @@ def _free_names(call: ast.Call) -> set[str]:
     return names
 
 
-def find(text: str, task: Task) -> Found | None:
+def find(text: str, task: ExtractionTask) -> Found | None:
     """Return the call in a text: one side of the assertion, if it is one."""
     function = _function(task.tests)
     known = _names_in(task.tests.preamble)

@@ -14,7 +14,7 @@ from assay.extract.answers._places import (
     read_comparison,
     read_operand,
 )
-from assay.extract.rule import Found, Task
+from assay.extract.rule import ExtractionTask, Found
 from assay.types import Tests
 
 SHORT = 200
@@ -30,7 +30,7 @@ def parse_literal(answer: str) -> Any:
         raise UnparsableError("not a literal") from error
 
 
-def find(text: str, _task: Task) -> Found | None:
+def find(text: str, _task: ExtractionTask) -> Found | None:
     """Return the literal in a text: the right side of the assertion, if it is one."""
     return find_answer(text, _is_literal, _sides)
 

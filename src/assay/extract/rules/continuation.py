@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterator
 
 from assay.extract.python import Definition, definition, first_line, parse_code
-from assay.extract.rule import At, Found, Rule, Task, extraction_rules
+from assay.extract.rule import At, ExtractionTask, Found, Rule, extraction_rules
 from assay.extract.rules.fences import fenced_blocks
 
 INDENT = "    "
@@ -64,23 +64,23 @@ def _has_method(statement: Definition, name: str, begun: int) -> bool:
     )
 
 
-def _find_first(text: str, task: Task) -> Iterator[list[Found]]:
+def _find_first(text: str, task: ExtractionTask) -> Iterator[list[Found]]:
     if task.form == "text" and _begins_inside(text):
         yield _continue_prompt(_before_repetition(text, task), task)
 
 
-def _find_in_blocks(text: str, task: Task) -> Iterator[list[Found]]:
+def _find_in_blocks(text: str, task: ExtractionTask) -> Iterator[list[Found]]:
     for block in fenced_blocks(text):
         if _begins_inside(block.code) or RETURNS.search(block.code):
             yield _continue_prompt(block.code, task)
 
 
-def _find_last(text: str, task: Task) -> Iterator[list[Found]]:
+def _find_last(text: str, task: ExtractionTask) -> Iterator[list[Found]]:
     if task.form == "text" and not _restates(text, task) and not fenced_blocks(text):
         yield _continue_prompt(_before_repetition(text, task), task)
 
 
-def _continue_prompt(body: str, task: Task) -> list[Found]:
+def _continue_prompt(body: str, task: ExtractionTask) -> list[Found]:
     return [Found("body", code) for code in continue_prompt(task.prompt, body)]
 
 
@@ -89,13 +89,13 @@ def _begins_inside(text: str) -> bool:
     return text.lstrip("\n")[:1] in (" ", "\t")
 
 
-def _restates(text: str, task: Task) -> bool:
+def _restates(text: str, task: ExtractionTask) -> bool:
     """Return whether a text begins with the function that the prompt begins."""
     begins = definition(task.name)
     return bool(begins.match(text.lstrip("\n")) and begins.search(task.prompt))
 
 
-def _before_repetition(text: str, task: Task) -> str:
+def _before_repetition(text: str, task: ExtractionTask) -> str:
     """Return the text up to where a base model begins the same function again.
 
     If the prompt begins another function, the text finishes that one and then has to define ours.

@@ -21,7 +21,7 @@ from assay.extract.python import (
     parse_code,
     without_statements,
 )
-from assay.extract.reach import Part, parts, reach
+from assay.extract.reach import StatementLine, parts, reach
 from assay.extract.rule import At, Cut, Rule, extraction_rules
 from assay.types import Tests
 
@@ -57,7 +57,9 @@ def cut_demo(code: str, tests: Tests) -> Cut:
 class _Program:
     """Hold the parts of a program before and after its entry point, and which of them it needs."""
 
-    def __init__(self, before: Sequence[Part], after: Sequence[Part], tests: Tests) -> None:
+    def __init__(
+        self, before: Sequence[StatementLine], after: Sequence[StatementLine], tests: Tests
+    ) -> None:
         self._name = tests.entry_point
         self._parts = [*before, *after]
         self._place = {part: number for number, part in enumerate(after)}
@@ -81,7 +83,7 @@ class _Program:
                     shown.setdefault(name, number)
         return shown
 
-    def demo(self) -> list[Part]:
+    def demo(self) -> list[StatementLine]:
         """Return the parts after the entry point that it does not need."""
         return [
             part
@@ -90,7 +92,7 @@ class _Program:
             and not any(self._provides(part, name) for name in self._needed & part.gives)
         ]
 
-    def may_miss(self, demo: Sequence[Part]) -> bool:
+    def may_miss(self, demo: Sequence[StatementLine]) -> bool:
         """Return whether the program may behave differently without its demonstration."""
         # A main block never runs: programs are modules of another name.
         live = [part for part in demo if not all(map(_is_main_block, part.statements))]
@@ -112,14 +114,14 @@ class _Program:
         given = (part.sets if part.defines else part.gives for part in self._parts)
         return set().union(*given) & self._needed - self._imported - {self._name}
 
-    def _provides(self, part: Part, name: str) -> bool:
+    def _provides(self, part: StatementLine, name: str) -> bool:
         """Return whether this part defines the name, not a demonstration."""
         if part in self._place and not part.defines:
             return self._place[part] < self._shown.get(name, len(self._place))
         return True
 
 
-def _statements(some: Iterable[Part]) -> list[ast.stmt]:
+def _statements(some: Iterable[StatementLine]) -> list[ast.stmt]:
     return [statement for part in some for statement in part.statements]
 
 
@@ -152,7 +154,7 @@ def _is_main_block(statement: ast.stmt) -> bool:
     return False
 
 
-def _handed_to(part: Part) -> set[str]:
+def _handed_to(part: StatementLine) -> set[str]:
     """Return the names in decorators and bases, which receive the definition."""
     heads = [
         expression

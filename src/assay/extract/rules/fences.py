@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from assay.extract.python import definition
-from assay.extract.rule import At, Found, Rule, Task, extraction_rules
+from assay.extract.rule import At, ExtractionTask, Found, Rule, extraction_rules
 
 # On its own line, or after words: "Here it is: ```python".
 # No two parts of the pattern can share a run of spaces: that would take quadratic time.
@@ -17,16 +17,16 @@ DEEPER = 4  # columns: a fence in a docstring does not end the program
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """Hold the inside of one fence, which is not closed if the text ends first."""
+class FencedBlock:
+    """The inside of one fence, which is not closed if the text ends first."""
 
     code: str
     closed: bool
 
 
-def fenced_blocks(text: str) -> list[Block]:
+def fenced_blocks(text: str) -> list[FencedBlock]:
     """Return all fenced blocks in order. A fence closes with its own character and length."""
-    blocks: list[Block] = []
+    blocks: list[FencedBlock] = []
     opened, column = "", 0
     inside: list[str] = []
     for line in text.split("\n"):
@@ -37,10 +37,12 @@ def fenced_blocks(text: str) -> list[Block]:
         elif (last := _before_the_end(line, opened, column)) is None:
             inside.append(line)
         else:
-            blocks.append(Block(_joined([*inside, last] if last.strip() else inside), closed=True))
+            blocks.append(
+                FencedBlock(_joined([*inside, last] if last.strip() else inside), closed=True)
+            )
             opened = ""
     if opened:
-        blocks.append(Block(_joined(inside), closed=False))
+        blocks.append(FencedBlock(_joined(inside), closed=False))
     return blocks
 
 
@@ -59,17 +61,17 @@ def _joined(lines: list[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _find_first(text: str, task: Task) -> Iterator[list[Found]]:
+def _find_first(text: str, task: ExtractionTask) -> Iterator[list[Found]]:
     if not _begins_before_fences(text, task):
         yield _blocks_with_name(text, task)
 
 
-def _find_after_bare_code(text: str, task: Task) -> Iterator[list[Found]]:
+def _find_after_bare_code(text: str, task: ExtractionTask) -> Iterator[list[Found]]:
     if _begins_before_fences(text, task):
         yield _blocks_with_name(text, task)
 
 
-def _begins_before_fences(text: str, task: Task) -> bool:
+def _begins_before_fences(text: str, task: ExtractionTask) -> bool:
     """Return whether a definition comes before any fence.
 
     Some prompts open a code block for the model, so its first fence closes that block.
@@ -77,7 +79,7 @@ def _begins_before_fences(text: str, task: Task) -> bool:
     return definition(task.name).search(FENCE.split(text, maxsplit=1)[0]) is not None
 
 
-def _blocks_with_name(text: str, task: Task) -> list[Found]:
+def _blocks_with_name(text: str, task: ExtractionTask) -> list[Found]:
     return [
         Found("fenced" if block.closed else "unclosed", block.code)
         for block in fenced_blocks(text)

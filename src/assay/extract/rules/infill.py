@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from assay.extract.python import LONGEST_TREE, NOT_PYTHON
-from assay.extract.rule import At, Found, Rule, Task, extraction_rules
+from assay.extract.rule import At, ExtractionTask, Found, Rule, extraction_rules
 from assay.infilling import middle_of
 
 NAME = "infill"
@@ -63,7 +63,7 @@ def _next_indentation(prefix: str) -> str:
     return (found[0] if found else "") + (STEP if deeper else "")
 
 
-def _find(text: str, task: Task) -> Iterator[list[Found]]:
+def _find(text: str, task: ExtractionTask) -> Iterator[list[Found]]:
     prefix, suffix = task.prompt, task.suffix or ""
     yield [fill_in(prefix, middle_of(text, prefix, suffix), suffix)]
 

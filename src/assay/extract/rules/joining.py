@@ -16,7 +16,7 @@ from assay.extract.python import (
     parse_code,
     without_statements,
 )
-from assay.extract.rule import At, Cut, Origin, Rule, Task, extraction_rules
+from assay.extract.rule import At, Cut, ExtractionTask, Origin, Rule, extraction_rules
 from assay.extract.rules.fences import fenced_blocks
 
 
@@ -54,7 +54,7 @@ def _definitions(block: str) -> str:
     return without_statements(block, [s for s in module.body if not isinstance(s, kept)])
 
 
-def _finish(code: str, task: Task, origin: Origin) -> Cut:
+def _finish(code: str, task: ExtractionTask, origin: Origin) -> Cut:
     if origin.rule not in ("fenced", "unclosed"):
         return Cut(code)
     blocks = [block.code for block in fenced_blocks(origin.text)]

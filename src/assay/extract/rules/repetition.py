@@ -24,7 +24,7 @@ from assay.extract.python import (
     walk_top_level,
     without_statements,
 )
-from assay.extract.rule import At, Cut, Origin, Rule, Task, extraction_rules
+from assay.extract.rule import At, Cut, ExtractionTask, Origin, Rule, extraction_rules
 from assay.extract.rules.demo import cut_demo
 from assay.extract.rules.fences import fenced_blocks
 
@@ -34,7 +34,7 @@ MOST_OF_CLASS = 10_000  # characters
 INDENTED = re.compile(r"[^\n]*(?:\n[ \t]+[^\n]*|\n(?=\n|[ \t]))*")  # a line and what belongs to it
 
 
-def without_repetition(code: str, task: Task, *, closed: bool) -> str:
+def without_repetition(code: str, task: ExtractionTask, *, closed: bool) -> str:
     """Return the code with one definition of the entry point. ``closed``: a closed code block."""
     name = task.name
     if code.count(name) < 2 or len(definition(name).findall(code)) < 2:
@@ -55,7 +55,7 @@ def is_only_begun(code: str, name: str) -> bool:
     return bool(found) and all(map(_is_stub, found))
 
 
-def is_as_prompted(code: str, task: Task, *, closed: bool) -> bool:
+def is_as_prompted(code: str, task: ExtractionTask, *, closed: bool) -> bool:
     """Return whether the entry point can be called as the prompt says, as far as both can be seen.
 
     The signature of a lambda's or another function's name is not looked at.
@@ -64,7 +64,7 @@ def is_as_prompted(code: str, task: Task, *, closed: bool) -> bool:
     return wanted is None or chosen is None or _accepts(chosen, wanted)
 
 
-def find_starts(text: str, task: Task) -> list[int]:
+def find_starts(text: str, task: ExtractionTask) -> list[int]:
     """Return where the first definition begins, and the first one that is as the prompt says.
 
     Only functions whose parameters are on one line, and classes, are compared.
@@ -82,7 +82,7 @@ def find_starts(text: str, task: Task) -> list[int]:
     return starts[:1]
 
 
-def _choose(code: str, task: Task, *, closed: bool) -> Definition | None:
+def _choose(code: str, task: ExtractionTask, *, closed: bool) -> Definition | None:
     """Return the definition of the entry point that counts, or None if all are stubs."""
     whole = [s for s in _definitions(code, task.name) if not _is_stub(s)]
     if closed or not whole:
@@ -192,7 +192,7 @@ def _is_unimplemented(statement: ast.stmt) -> bool:
     return False
 
 
-def _finish(code: str, task: Task, origin: Origin) -> Cut:
+def _finish(code: str, task: ExtractionTask, origin: Origin) -> Cut:
     return Cut(without_repetition(code, task, closed=origin.rule == "fenced"))
 
 

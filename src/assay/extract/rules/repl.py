@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from assay.extract.rule import At, Found, Rule, Task, extraction_rules
+from assay.extract.rule import At, ExtractionTask, Found, Rule, extraction_rules
 
 PROMPT = re.compile(r"^[ \t]*(?:>>>|\.\.\.|In \[\d+\]:)(?: |$)")
 
@@ -17,7 +17,7 @@ def join_typed_lines(text: str) -> str:
     return "".join(f"{line}\n" for line in typed)
 
 
-def _find(text: str, _: Task) -> Iterator[list[Found]]:
+def _find(text: str, _: ExtractionTask) -> Iterator[list[Found]]:
     if ">>>" in text and (typed := join_typed_lines(text)):
         yield [Found("repl", typed)]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from assay.extract.rule import At, Found, Rule, Task, extraction_rules
+from assay.extract.rule import At, ExtractionTask, Found, Rule, extraction_rules
 from assay.extract.rules.fences import fenced_blocks
 
 READS = re.compile(r"\binput\(|\bstdin\b|\bopen\(0|\bos\.read\(")
 FENCE = "```"
 
 
-def _find(text: str, task: Task) -> Iterator[list[Found]]:
+def _find(text: str, task: ExtractionTask) -> Iterator[list[Found]]:
     """Yield the last code block that reads its input, those before it, then all other blocks."""
     if task.name:
         return
@@ -31,7 +31,7 @@ def between_last_fences(text: str) -> str | None:
     return "\n".join(lines[fences[-2] + 1 : fences[-1]]) if len(fences) > 1 else None
 
 
-def _find_between(text: str, _: Task) -> Iterator[list[Found]]:
+def _find_between(text: str, _: ExtractionTask) -> Iterator[list[Found]]:
     if code := between_last_fences(text):
         yield [Found("last-fences", code)]
 

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterator
 
 from assay.extract.python import parse_code
-from assay.extract.rule import At, Found, Rule, Task, extraction_rules
+from assay.extract.rule import At, ExtractionTask, Found, Rule, extraction_rules
 from assay.extract.rules.joining import with_helpers
 from assay.extract.rules.repetition import find_starts
 
@@ -41,7 +41,7 @@ def has_turns(code: str) -> bool:
     )
 
 
-def bare_code(text: str, begins: int, task: Task) -> list[str]:
+def bare_code(text: str, begins: int, task: ExtractionTask) -> list[str]:
     """Return candidates: from the first line of code to the first prose after the definition.
 
     If prose looks like code at first, only the imports before the definition are used. Of other
@@ -122,7 +122,7 @@ def _decorators(before: list[str]) -> list[str]:
     return before[len(before) - count :]
 
 
-def _find(text: str, task: Task) -> Iterator[list[Found]]:
+def _find(text: str, task: ExtractionTask) -> Iterator[list[Found]]:
     starts = find_starts(text, task)
     yield [Found("bare", code) for begins in starts for code in bare_code(text, begins, task)]
 

@@ -150,7 +150,7 @@ def read_apr(path: Path) -> AprFile:
     return _reading(path, lambda reader: reader.file())
 
 
-def _reading(path: Path, what: Callable[[_Reader], T]) -> T:
+def _reading(path: Path, what: Callable[[_AprReader], T]) -> T:
     with path.open("rb") as file:
         start = file.read(HEADER.size)
         size = file.seek(0, 2)
@@ -168,14 +168,14 @@ def _reading(path: Path, what: Callable[[_Reader], T]) -> T:
             raise _cut_off(path, size, HEADER.size + FOOTER)
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             try:
-                return what(_Reader(path, data))
+                return what(_AprReader(path, data))
             except (ValueError, RecursionError) as error:
                 raise ModelError(
                     f"{path}: is a damaged .apr file ({error}). Download or convert it again."
                 ) from error
 
 
-class _Reader:
+class _AprReader:
     def __init__(self, path: Path, data: mmap.mmap) -> None:
         self._path, self._data = path, data
         self._end = len(data) - FOOTER

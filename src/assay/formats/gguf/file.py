@@ -158,7 +158,7 @@ def read_header(path: Path, *, arrays: bool = False, whole: bool = True) -> Gguf
         raise ModelError(f"{path}: is not a GGUF file. Give a .gguf file or use another engine.")
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         try:
-            return _Reader(data, arrays, whole).header()
+            return _GgufReader(data, arrays, whole).header()
         except _CutOffError as error:
             raise ModelError(
                 f"{path}: is cut off (it has {len(data):,} bytes and needs at least "
@@ -175,7 +175,7 @@ class _CutOffError(Exception):
         self.needed = needed
 
 
-class _Reader:
+class _GgufReader:
     """A cursor that checks every length against the file before it uses it."""
 
     def __init__(self, data: mmap.mmap, arrays: bool, whole: bool) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from assay import codec
-from assay.borders.reading import Reader
+from assay.borders.reading import FileReader
 from assay.datasets import look_up_sha256
 from assay.errors import ModelError, UsageError
 from assay.formats.config import ModelConfig, TokenizerConfig
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 ADAPTER = "adapter_config.json"
-READER = Reader(ModelError, "Download it again")
+READER = FileReader(ModelError, "Download it again")
 CONFIGS = ("config.json", "generation_config.json", ADAPTER, "quantize_config.json")
 TOKENIZERS = (
     "tokenizer.json", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json",

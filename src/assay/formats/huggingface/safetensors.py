@@ -28,7 +28,7 @@ BITS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TensorEntry:
     """A tensor as the header describes it. Offsets count from the start of the file."""
 
     name: str
@@ -43,7 +43,7 @@ class SafetensorsIndex:
     """A file's header, trusted as little as possible."""
 
     path: Path
-    entries: tuple[Entry, ...]  # in the order of the data
+    entries: tuple[TensorEntry, ...]  # in the order of the data
     repeated: tuple[str, ...]  # names that occur twice
     data_at: int
     file_size: int
@@ -111,7 +111,7 @@ def write_safetensors(
         written(tensor.nbytes)
 
 
-def _entry(name: str, entry: Any, data_at: int) -> Entry:
+def _entry(name: str, entry: Any, data_at: int) -> TensorEntry:
     dtype, shape = entry["dtype"], tuple(entry["shape"])
     start, end = entry["data_offsets"]
     if not isinstance(dtype, str):
@@ -121,10 +121,10 @@ def _entry(name: str, entry: Any, data_at: int) -> Entry:
         isinstance(number, int) and 0 <= number < 1 << 64 for number in numbers
     ):
         raise ValueError(f"{name} has no plain shape")
-    return Entry(name, dtype, shape, data_at + start, data_at + end)
+    return TensorEntry(name, dtype, shape, data_at + start, data_at + end)
 
 
-def _tensor(path: Path, entry: Entry, data: memoryview) -> Tensor:
+def _tensor(path: Path, entry: TensorEntry, data: memoryview) -> Tensor:
     name, start, end = entry.name, entry.start, entry.end
     if entry.dtype not in PLAIN:
         raise _damaged(path, f"{name} has the type {entry.dtype}, which cannot be read here")

@@ -17,12 +17,12 @@ from assay.models.model import Usage
 from assay.models.workers.messages import (
     TO_WORKER,
     AskUsage,
+    EngineWorkerSettings,
     Fatal,
     Generated,
     Pause,
     Ready,
     Scoring,
-    WorkerSettings,
     decode,
     encode,
 )
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from assay.models.facts import EngineFacts
 
-S = TypeVar("S", bound=WorkerSettings)
+S = TypeVar("S", bound=EngineWorkerSettings)
 MIB = 1 << 20
 REPORT_S = 1.0  # between two reports of tokens
 

@@ -18,7 +18,7 @@ from assay.types import Prompt, Request
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerSettings:
+class EngineWorkerSettings:
     """Settings that a process gets before it loads. Engines add their own fields."""
 
 

@@ -23,11 +23,11 @@ from assay.models.facts import EngineFacts
 from assay.models.workers.bytecode import bytecode_variables
 from assay.models.workers.messages import (
     TO_HARNESS,
+    EngineWorkerSettings,
     Fatal,
     Generated,
     Ready,
     Scoring,
-    WorkerSettings,
     decode,
     encode,
 )
@@ -41,7 +41,7 @@ F = TypeVar("F", bound=EngineFacts)
 
 
 @dataclass(frozen=True, slots=True)
-class Worker(Generic[F]):
+class EngineWorker(Generic[F]):
     """The module that serves, the user's names for engine and model, and the type of its facts.
 
     ``environment`` has variables that the process gets in addition to ours.
@@ -71,7 +71,7 @@ class EngineProcess(Generic[F]):
     The process loads nothing before it gets its settings. What it can import, it imports at once.
     """
 
-    def __init__(self, worker: Worker[F]) -> None:
+    def __init__(self, worker: EngineWorker[F]) -> None:
         self._worker, self.has_settings, self.is_loaded = worker, False, False
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
         self._process = subprocess.Popen(
@@ -95,7 +95,7 @@ class EngineProcess(Generic[F]):
     def is_running(self) -> bool:
         return self._process.poll() is None
 
-    def load(self, settings: WorkerSettings) -> None:
+    def load(self, settings: EngineWorkerSettings) -> None:
         """Make it load the model, and return at once."""
         self.has_settings = True
         self._write(json.dumps(codec.to_json(settings)) + "\n")

@@ -17,14 +17,14 @@ from assay.models.settings import OFF, template_variables
 from assay.models.workers.messages import (
     Ask,
     AskUsage,
+    EngineWorkerSettings,
     Pause,
     Render,
     RenderReply,
     Reply,
     TemplateSettings,
-    WorkerSettings,
 )
-from assay.models.workers.process import EngineProcess, Worker
+from assay.models.workers.process import EngineProcess, EngineWorker
 from assay.thoughts import has_thoughts
 from assay.types import Completion, Decoding, Prompt, Request
 
@@ -48,7 +48,7 @@ class ProcessModel(LoadedOnDemand, Generic[F]):
     scoring_module = ""  # what scores given tokens, where the engine can; maybe the same module
     reporter: Reporter | None = None
 
-    def __init__(self, worker: Worker[F]) -> None:
+    def __init__(self, worker: EngineWorker[F]) -> None:
         self._worker = worker
         self.template = ""  # for chats; engines set both
         self.options = EngineOptions()
@@ -60,11 +60,11 @@ class ProcessModel(LoadedOnDemand, Generic[F]):
         """Give variables to the processes that are started from now on."""
         self._worker = dataclasses.replace(self._worker, environment=variables)
 
-    def settings(self, first: Request) -> WorkerSettings:
+    def settings(self, first: Request) -> EngineWorkerSettings:
         """Return the worker's settings. ``first`` is typical of the requests."""
         raise NotImplementedError
 
-    def scoring_settings(self) -> WorkerSettings:
+    def scoring_settings(self) -> EngineWorkerSettings:
         """Return the settings for a worker of ``scoring_module``."""
         raise NotImplementedError
 
@@ -242,7 +242,7 @@ class ProcessModel(LoadedOnDemand, Generic[F]):
         report(before)
 
 
-def _renew(process: EngineProcess[F] | None, worker: Worker[F]) -> EngineProcess[F]:
+def _renew(process: EngineProcess[F] | None, worker: EngineWorker[F]) -> EngineProcess[F]:
     """Return a process that waits for its settings: this one, or a new one if it has ended."""
     if process is not None and process.is_running:
         return process

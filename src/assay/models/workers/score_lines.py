@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Engine(Protocol):
+class ScoringEngine(Protocol):
     def tokenize(self, text: str, *, special: bool) -> list[int]: ...
 
     def bytes_of(self, token: int) -> int: ...
@@ -29,7 +29,7 @@ class Engine(Protocol):
 
 
 def answer_question(
-    engine: Engine, question: Tokenize | Score, context: int
+    engine: ScoringEngine, question: Tokenize | Score, context: int
 ) -> TokensReply | LogprobsReply:
     """Return a reply in every case: without one the harness would wait forever."""
     try:
@@ -41,12 +41,12 @@ def answer_question(
         return kind(error=str(error) or type(error).__name__)
 
 
-def _tokenize(engine: Engine, question: Tokenize) -> TokensReply:
+def _tokenize(engine: ScoringEngine, question: Tokenize) -> TokensReply:
     tokens = engine.tokenize(question.text, special=question.special)
     return TokensReply(tuple(tokens), engine.bytes_of(tokens[0]) if tokens else 0)
 
 
-def _score(engine: Engine, question: Score, context: int) -> LogprobsReply:
+def _score(engine: ScoringEngine, question: Score, context: int) -> LogprobsReply:
     sequences = question.sequences
     if longest := [len(tokens) for tokens in sequences if len(tokens) > context]:
         raise ValueError(f"{longest[0]} tokens do not fit into {context}")

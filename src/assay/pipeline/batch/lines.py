@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from assay import codec
-from assay.borders.reading import MOST_LINES, Reader, open_bounded, parse_json
+from assay.borders.reading import MOST_LINES, FileReader, open_bounded, parse_json
 from assay.errors import UsageError
 from assay.types import Message
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LONGEST = 1 << 24  # bytes of a line: far beyond any context, and a bound for memory
 SEEDS = 1 << 31
-PROMPTS = Reader(UsageError, "Give a file with a JSON object per line", 1 << 32)
+PROMPTS = FileReader(UsageError, "Give a file with a JSON object per line", 1 << 32)
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,10 +97,10 @@ def run_batch(
         if kept is not None:
             stack.callback(kept.close)
         stack.enter_context(contextlib.closing(model))
-        return _Batch(config, source, model, kept, reporter, receive).flow(surveyed)
+        return _BatchPass(config, source, model, kept, reporter, receive).flow(surveyed)
 
 
-class _Batch:
+class _BatchPass:
     """One pass from a batch file to a line for every prompt."""
 
     def __init__(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from assay.errors import UsageError
 from assay.judging import references
-from assay.pipeline.benchmark_check.findings import KINDS, BenchmarkCheck, Finding
+from assay.pipeline.benchmark_check.findings import KINDS, BenchmarkCheck, BenchmarkFinding
 from assay.pipeline.benchmark_check.prompts import find_in_prompts, list_prompts
 from assay.pipeline.benchmark_check.trials import Repeated, repeat_references, try_nothing
 from assay.pipeline.config import JudgeConfig
@@ -54,10 +54,12 @@ def check_benchmark(config: JudgeConfig, repeat: int, reporter: Reporter) -> Ben
     )
 
 
-def _judge_references(repeated: Repeated, repeat: int) -> Iterator[Finding]:
+def _judge_references(repeated: Repeated, repeat: int) -> Iterator[BenchmarkFinding]:
     for task_id, failure in repeated.failures.items():
         passed = repeated.passed.get(task_id, 0)
         if passed:
-            yield Finding("flaky", task_id, f"passed {passed} of {repeat} times; {failure}")
+            yield BenchmarkFinding(
+                "flaky", task_id, f"passed {passed} of {repeat} times; {failure}"
+            )
         else:
-            yield Finding("reference-fails", task_id, failure)
+            yield BenchmarkFinding("reference-fails", task_id, failure)

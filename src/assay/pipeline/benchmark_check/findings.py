@@ -23,7 +23,7 @@ KINDS: dict[str, tuple[Severity, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class BenchmarkFinding:
     """Something that is wrong with a problem, or looks wrong."""
 
     kind: str
@@ -47,7 +47,7 @@ class BenchmarkCheck:
     references_passed: int  # every time
     shared: int  # problems whose tests share an interpreter with the program
     repeat: int
-    findings: tuple[Finding, ...]
+    findings: tuple[BenchmarkFinding, ...]
 
     @property
     def errors(self) -> int:

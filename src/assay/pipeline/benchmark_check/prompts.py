@@ -11,7 +11,7 @@ from typing import Any
 
 from assay import plain, text_cases
 from assay.errors import AssayError
-from assay.pipeline.benchmark_check.findings import Finding
+from assay.pipeline.benchmark_check.findings import BenchmarkFinding
 from assay.prompts import find_strategy, list_strategies
 from assay.protocol import tests_digest
 from assay.types import Benchmark, Problem, Tests
@@ -33,27 +33,27 @@ def list_prompts(benchmark: Benchmark) -> Iterator[tuple[Problem, str]]:
         yield problem, text or problem.prompt
 
 
-def find_in_prompts(prompts: Iterable[tuple[Problem, str]]) -> Iterator[Finding]:
+def find_in_prompts(prompts: Iterable[tuple[Problem, str]]) -> Iterator[BenchmarkFinding]:
     """Yield what is wrong with the prompts of a benchmark."""
     seen: dict[str, dict[str, str]] = {}  # by prompt: the first task with each digest of tests
     for problem, prompt in prompts:
         earlier = seen.setdefault(" ".join(prompt.split()), {})
         digest = tests_digest(problem.tests)
         if digest in earlier:
-            yield Finding("duplicate", problem.task_id, f"the same as {earlier[digest]}")
+            yield BenchmarkFinding("duplicate", problem.task_id, f"the same as {earlier[digest]}")
         elif earlier:
             first = next(iter(earlier.values()))
-            yield Finding("same-prompt", problem.task_id, f"the prompt of {first}")
+            yield BenchmarkFinding("same-prompt", problem.task_id, f"the prompt of {first}")
         earlier.setdefault(digest, problem.task_id)
         if problem.tests.answer is not None:
             continue  # the prompt has the code that the answer is about
         if gives_reference(problem, prompt):
-            yield Finding("reference-in-prompt", problem.task_id)
+            yield BenchmarkFinding("reference-in-prompt", problem.task_id)
         if shown := count_shown_cases(problem, prompt):
-            yield Finding("cases-in-prompt", problem.task_id, f"{shown} of {shown}")
+            yield BenchmarkFinding("cases-in-prompt", problem.task_id, f"{shown} of {shown}")
         name = problem.tests.entry_point
         if name and not re.search(rf"\b{re.escape(name)}\b", prompt):
-            yield Finding("unnamed-entry-point", problem.task_id, name)
+            yield BenchmarkFinding("unnamed-entry-point", problem.task_id, name)
 
 
 def gives_reference(problem: Problem, prompt: str) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from assay.judging import judge_jobs, task_of
 from assay.judging.references import CheckedBenchmark
-from assay.pipeline.benchmark_check.findings import Finding
+from assay.pipeline.benchmark_check.findings import BenchmarkFinding
 from assay.progress import Reporter
 from assay.sandbox import Sandbox
 from assay.types import Benchmark, Job, Problem, Program, Tests, Verdict
@@ -51,7 +51,9 @@ def repeat_references(
     return Repeated(passed, failures)
 
 
-def try_nothing(benchmark: Benchmark, judge: Sandbox, reporter: Reporter) -> Iterator[Finding]:
+def try_nothing(
+    benchmark: Benchmark, judge: Sandbox, reporter: Reporter
+) -> Iterator[BenchmarkFinding]:
     """Yield the problems that a program passes which solves nothing."""
     kinds: list[str] = []
     jobs: list[Job] = []
@@ -62,7 +64,7 @@ def try_nothing(benchmark: Benchmark, judge: Sandbox, reporter: Reporter) -> Ite
             if code is not None:
                 jobs.append(_job(benchmark, problem, len(jobs), code, ""))
                 kinds.append(kind)
-    found: dict[int, Finding] = {}
+    found: dict[int, BenchmarkFinding] = {}
     for done, verdict in enumerate(judge_jobs(judge, jobs), 1):
         reporter.preparing("judging programs that solve nothing:", done, len(jobs))
         if verdict.status != "fail":
@@ -70,10 +72,10 @@ def try_nothing(benchmark: Benchmark, judge: Sandbox, reporter: Reporter) -> Ite
     yield from dict.fromkeys(found[number] for number in sorted(found))
 
 
-def _describe(kind: str, verdict: Verdict) -> Finding:
+def _describe(kind: str, verdict: Verdict) -> BenchmarkFinding:
     if verdict.status == "pass":
-        return Finding(f"passes-{kind}", verdict.task_id)
-    return Finding("not-judged", verdict.task_id, f"{verdict.reason}: {verdict.detail}")
+        return BenchmarkFinding(f"passes-{kind}", verdict.task_id)
+    return BenchmarkFinding("not-judged", verdict.task_id, f"{verdict.reason}: {verdict.detail}")
 
 
 def none_program(tests: Tests) -> str | None:

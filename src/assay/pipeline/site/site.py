@@ -8,11 +8,11 @@ from typing import Protocol
 from assay import models, sandbox
 from assay.models import EngineOptions, Model
 from assay.progress import Announce
-from assay.runs import Gate
+from assay.runs import ParityGateOutcome
 from assay.sandbox import Sandbox
 
 # Checks the device of a model: its name, its options, the open model, and where notes go.
-CheckModel = Callable[[str, EngineOptions, Model, Announce], Gate]
+CheckModel = Callable[[str, EngineOptions, Model, Announce], ParityGateOutcome]
 
 
 class Site(Protocol):
@@ -28,7 +28,7 @@ class Site(Protocol):
 
     def check_model(
         self, check: CheckModel, spec: str, options: EngineOptions, model: Model, note: Announce
-    ) -> Gate:
+    ) -> ParityGateOutcome:
         """Return what ``check`` returns where the model's engine runs."""
         ...
 
@@ -44,7 +44,7 @@ class ThisMachine:
 
     def check_model(
         self, check: CheckModel, spec: str, options: EngineOptions, model: Model, note: Announce
-    ) -> Gate:
+    ) -> ParityGateOutcome:
         return check(spec, options, model, note)
 
 

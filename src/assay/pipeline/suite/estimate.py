@@ -26,7 +26,7 @@ ENOUGH = 16  # completions that show the pace of a benchmark
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class CompletionPace:
     """Tokens and seconds of one completion, on average."""
 
     prompt_tokens: float
@@ -123,7 +123,7 @@ def _count_done(run: ReadyRun, planned: set[str]) -> int:
     return done
 
 
-def find_pace(earlier: Iterable[Result], weights: str, benchmark: str) -> Pace | None:
+def find_pace(earlier: Iterable[Result], weights: str, benchmark: str) -> CompletionPace | None:
     """Return the pace of the model's run with the most completions, if possible on the benchmark.
 
     A run that took most of its completions from the store says little about the rest. Requests
@@ -149,7 +149,7 @@ def find_pace(earlier: Iterable[Result], weights: str, benchmark: str) -> Pace |
     made = _generated(found)
     parallel = found.environment.engine.get("parallel")
     at_once = min(parallel, made) if isinstance(parallel, int) and parallel > 0 else 1
-    return Pace(
+    return CompletionPace(
         timing.prompt_tokens / made, timing.tokens_generated / made,
         (timing.generating_s or timing.inference_s / at_once) / made, found.run,
     )  # fmt: skip
@@ -160,7 +160,7 @@ def _generated(result: Result) -> int:
     return result.results.samples - result.timing.reused
 
 
-def read_pace(path: Path, weights: str, run: ReadyRun) -> Pace | None:
+def read_pace(path: Path, weights: str, run: ReadyRun) -> CompletionPace | None:
     """Return the pace that `assay bench` measured for this model, or None.
 
     Completions are taken to be as long as they may be, so the time is an upper bound.
@@ -169,4 +169,4 @@ def read_pace(path: Path, weights: str, run: ReadyRun) -> Pace | None:
     if found is None or found.weights != weights or not found.highest_rate:
         return None
     tokens = run.decoding.max_tokens
-    return Pace(0.0, tokens, tokens / found.highest_rate, path.name)
+    return CompletionPace(0.0, tokens, tokens / found.highest_rate, path.name)

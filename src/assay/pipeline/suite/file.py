@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from assay import benchmarks, codec, selection
-from assay.borders.checked_files import NAME, Entry, FileChecker, Mistakes, as_day, shown
-from assay.borders.reading import Reader
+from assay.borders.checked_files import NAME, FileChecker, LocatedMapping, Mistakes, as_day, shown
+from assay.borders.reading import FileReader
 from assay.borders.yaml_files import LocatedData, Place, parse_located
 from assay.errors import UsageError
 from assay.models import DEFAULT, EngineOptions, backends, check_reference
@@ -20,20 +20,20 @@ from assay.pipeline.prompt_settings import check_texts
 from assay.pipeline.suite.named import expand_suites
 from assay.pipeline.suite.suite import (
     DEFAULT_DECODING,
-    Choice,
     NamedDecoding,
     RunSettings,
     Suite,
     SuiteBenchmark,
+    SuiteChoice,
     SuiteError,
     SuiteModel,
     preset_decoding,
 )
 from assay.prompts import DEFAULT_STRATEGY, STANDARD, check_strategy_name, strategies
-from assay.runs.stores.suites import Baseline
+from assay.runs.stores.suites import SuiteBaseline
 
 GUIDE = "docs/guides/many-checkpoints.md"
-FILES = Reader(UsageError, f"Give a YAML file; see {GUIDE}", 1 << 20, unpack=False)
+FILES = FileReader(UsageError, f"Give a YAML file; see {GUIDE}", 1 << 20, unpack=False)
 RENAME = "Give it a name"
 FIGURE = re.compile(r"pass@[1-9][0-9]{0,3}")
 
@@ -99,7 +99,11 @@ class _SuiteFile(FileChecker):
         ), self.mistakes  # fmt: skip
 
     def _model(
-        self, entry: Entry, defaults: Entry, decodings: Iterable[str], tested: Iterable[str]
+        self,
+        entry: LocatedMapping,
+        defaults: LocatedMapping,
+        decodings: Iterable[str],
+        tested: Iterable[str],
     ) -> SuiteModel:
         self.check_keys(entry, ("model", *ENGINE, *SETTINGS, *CHOICE, "benchmarks"))
         reference = entry.values.get("model", "")
@@ -128,7 +132,7 @@ class _SuiteFile(FileChecker):
             return reference
         return f"{engine}:{beside}" if named else str(beside)
 
-    def _engine(self, entry: Entry, defaults: Entry) -> EngineOptions:
+    def _engine(self, entry: LocatedMapping, defaults: LocatedMapping) -> EngineOptions:
         merged: dict[str, Any] = {}
         for part in (defaults, entry):
             for name in ENGINE:
@@ -140,7 +144,7 @@ class _SuiteFile(FileChecker):
         found = self.attempt(entry.place, codec.from_json, EngineOptions, merged)
         return found or EngineOptions(name=str(merged.get("name", "")))
 
-    def _benchmark(self, entry: Entry, decodings: Iterable[str]) -> SuiteBenchmark:
+    def _benchmark(self, entry: LocatedMapping, decodings: Iterable[str]) -> SuiteBenchmark:
         self.check_keys(entry, ("benchmark", *SETTINGS, *CHOICE, "targets", "baselines"))
         name, file = entry.values.get("benchmark", ""), ""
         place = (*entry.place, "benchmark")
@@ -169,7 +173,7 @@ class _SuiteFile(FileChecker):
         beside = self._path.parent / name
         return str(beside) if beside.exists() else name
 
-    def _targets(self, entry: Entry) -> dict[str, float]:
+    def _targets(self, entry: LocatedMapping) -> dict[str, float]:
         place = (*entry.place, "targets")
         found = {}
         for figure, score in self.mapping(place, entry.values.get("targets", {})).items():
@@ -178,14 +182,14 @@ class _SuiteFile(FileChecker):
                 found[figure] = float(score)
         return found
 
-    def _baselines(self, entry: Entry, benchmark: str) -> tuple[Baseline, ...]:
+    def _baselines(self, entry: LocatedMapping, benchmark: str) -> tuple[SuiteBaseline, ...]:
         place = (*entry.place, "baselines")
         found = []
         for number, one in enumerate(self.items(place, entry.values.get("baselines", []))):
             here = self.entry((*place, number), one, BASELINE)
             values = {name: value for name, value in here.values.items() if name in BASELINE}
             values["benchmark"] = benchmark
-            baseline = self.attempt(here.place, codec.from_json, Baseline, values)
+            baseline = self.attempt(here.place, codec.from_json, SuiteBaseline, values)
             if (
                 baseline
                 and self._is_figure((*here.place, "figure"), baseline.figure)
@@ -194,7 +198,7 @@ class _SuiteFile(FileChecker):
                 found.append(baseline)
         return tuple(found)
 
-    def _decodings(self, top: Entry) -> tuple[NamedDecoding, ...]:
+    def _decodings(self, top: LocatedMapping) -> tuple[NamedDecoding, ...]:
         if "decodings" not in top.values:
             return (DEFAULT_DECODING,)
         found = []
@@ -232,15 +236,15 @@ class _SuiteFile(FileChecker):
         self.check_names("strategy", [(name, line) for name in found], RENAME)
         return tuple(found)
 
-    def _choice(self, entry: Entry, decodings: Iterable[str]) -> Choice:
+    def _choice(self, entry: LocatedMapping, decodings: Iterable[str]) -> SuiteChoice:
         named = entry.values.get("strategies")
-        return Choice(
+        return SuiteChoice(
             None if named is None else self._strategies(entry.place, named),
             self._names(entry, "decodings", decodings, "a decoding of this suite"),
         )
 
     def _names(
-        self, entry: Entry, key: str, known: Iterable[str], what: str
+        self, entry: LocatedMapping, key: str, known: Iterable[str], what: str
     ) -> tuple[str, ...] | None:
         if key not in entry.values:
             return None
@@ -254,7 +258,7 @@ class _SuiteFile(FileChecker):
                 self.add((*place, number), f"{name!r} is not {what}. {choose}".strip())
         return tuple(found)
 
-    def _settings(self, entry: Entry) -> RunSettings:
+    def _settings(self, entry: LocatedMapping) -> RunSettings:
         found: dict[str, Any] = {}
         for key in SETTINGS:
             if key in entry.values:
@@ -263,14 +267,14 @@ class _SuiteFile(FileChecker):
                     found[name] = value
         return codec.from_json(RunSettings, found)
 
-    def _entries(self, key: str, top: Entry, short: str) -> list[Entry]:
+    def _entries(self, key: str, top: LocatedMapping, short: str) -> list[LocatedMapping]:
         """Return the entries of a list. A text stands for an entry with only that name."""
         place: Place = (key,)
         items = self._some(place, top.values.get(key, []))
         return [
-            Entry((*place, number), {short: item})
+            LocatedMapping((*place, number), {short: item})
             if isinstance(item, str)
-            else Entry((*place, number), self.mapping((*place, number), item))
+            else LocatedMapping((*place, number), self.mapping((*place, number), item))
             for number, item in enumerate(items)
         ]
 
@@ -294,11 +298,11 @@ class _SuiteFile(FileChecker):
         return False
 
 
-def _expand(entry: Entry) -> list[Entry]:
+def _expand(entry: LocatedMapping) -> list[LocatedMapping]:
     """Return an entry for each benchmark of a named suite, with the same settings."""
     name = entry.values.get("benchmark")
     names = expand_suites([name]) if isinstance(name, str) else [name]
-    return [Entry(entry.place, {**entry.values, "benchmark": one}) for one in names]
+    return [LocatedMapping(entry.place, {**entry.values, "benchmark": one}) for one in names]
 
 
 def _check_field(cls: type[Any], name: str, value: Any) -> None:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from assay import models
 from assay.errors import AssayError, ModelError
 from assay.pipeline.config import EvalConfig
-from assay.pipeline.evaluate import Shared, evaluate, needs_model
-from assay.runs import Gate, Result
+from assay.pipeline.evaluate import SharedInputs, evaluate, needs_model
+from assay.runs import ParityGateOutcome, Result
 from assay.runs.stores.suites import SuiteRecord, SuiteRow, Target, suite_path, write_suite
 
 if TYPE_CHECKING:
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from assay.progress import Reporter
     from assay.types import Decoding
 
-CheckDevice = Callable[[EvalConfig, models.Model], Gate | None]
+CheckDevice = Callable[[EvalConfig, models.Model], ParityGateOutcome | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SuiteOutcome:
     """One evaluation of a suite and its result, or None if it failed."""
 
     row: SuiteRow
@@ -40,7 +40,7 @@ class Outcome:
 class SuiteResult:
     """The evaluations of a suite in their order, and the record that was written."""
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[SuiteOutcome, ...]
     record: SuiteRecord
     path: Path | None = None  # of the record; None: the suite has no name
 
@@ -106,9 +106,9 @@ class _SuiteRunner:
         self._suite, self._runs = suite, runs
         self._reporter, self._check_device = reporter, check_device
         self._engines, self._written = _Engines(), set[str]()
-        self._gates: dict[ModelKey, Gate | None] = {}
+        self._gates: dict[ModelKey, ParityGateOutcome | None] = {}
         self._broken: dict[ModelKey, str] = {}  # why a model cannot be used
-        self._outcomes = [Outcome(_row(run)) for run in runs]
+        self._outcomes = [SuiteOutcome(_row(run)) for run in runs]
         results_dir = runs[0].plan.config.results_dir if runs else Path()
         self._path = suite_path(results_dir, suite.name) if suite.name else None
 
@@ -123,11 +123,11 @@ class _SuiteRunner:
             self._engines.close()
         return SuiteResult(tuple(self._outcomes), record, self._path)
 
-    def _run_one(self, number: int, run: ReadyRun) -> Outcome:
+    def _run_one(self, number: int, run: ReadyRun) -> SuiteOutcome:
         """Return the outcome of one evaluation. A model that failed is not tried again."""
         row = self._outcomes[number].row
         if (why := self._broken.get(run.key)) is not None:
-            return Outcome(dataclasses.replace(row, state="failed", error=why))
+            return SuiteOutcome(dataclasses.replace(row, state="failed", error=why))
         try:
             result = self._evaluate(number, run)
         except AssayError as error:
@@ -136,12 +136,12 @@ class _SuiteRunner:
                 self._broken[run.key] = str(error)
             if run.key in self._broken or not self._is_needed_after(number):
                 self._engines.release(run.key)
-            return Outcome(dataclasses.replace(row, state="failed", error=str(error)))
+            return SuiteOutcome(dataclasses.replace(row, state="failed", error=str(error)))
         row = dataclasses.replace(
             row, state="complete" if result.complete else "incomplete", run=result.run,
             model=result.model, protocol=result.protocol_hash,
         )  # fmt: skip
-        return Outcome(row, result)
+        return SuiteOutcome(row, result)
 
     def _evaluate(self, number: int, run: ReadyRun) -> Result:
         config = run.plan.config
@@ -149,7 +149,7 @@ class _SuiteRunner:
         if run.key not in self._gates:
             self._gates[run.key] = self._check_device(config, run.model)
         gate = self._gates[run.key]
-        shared = Shared(
+        shared = SharedInputs(
             run.model, run.selected, self._largest(run.key), self._written,
             lambda: self._hand_over(number),
         )  # fmt: skip

@@ -11,7 +11,7 @@ from assay.errors import MistakesError
 from assay.models import EngineOptions
 from assay.pipeline.config import ALL, PRESETS, EvalConfig, Sampling
 from assay.prompts import DEFAULT_STRATEGY, STANDARD, strategies
-from assay.runs.stores.suites import Baseline
+from assay.runs.stores.suites import SuiteBaseline
 from assay.types import PromptImports
 
 
@@ -82,7 +82,7 @@ def preset_decoding(name: str, line: int = 0) -> NamedDecoding:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class SuiteChoice:
     """The names that an entry is combined with. None means all of the suite."""
 
     strategies: tuple[str, ...] | None = None
@@ -97,7 +97,7 @@ class SuiteModel:
     reference: str
     engine: EngineOptions = field(default_factory=EngineOptions)
     settings: RunSettings = field(default_factory=RunSettings)
-    choice: Choice = field(default_factory=Choice)
+    choice: SuiteChoice = field(default_factory=SuiteChoice)
     line: int = 0
 
     @property
@@ -111,9 +111,9 @@ class SuiteBenchmark:
 
     name: str
     settings: RunSettings = field(default_factory=RunSettings)
-    choice: Choice = field(default_factory=Choice)
+    choice: SuiteChoice = field(default_factory=SuiteChoice)
     targets: dict[str, float] = field(default_factory=dict)  # by figure, such as pass@1
-    baselines: tuple[Baseline, ...] = ()
+    baselines: tuple[SuiteBaseline, ...] = ()
     line: int = 0
     file: str = ""  # of a benchmark of the user's own
 
@@ -169,12 +169,12 @@ class Suite:
     name: str = ""  # of its record; none: no record is written
     file: str = ""  # the suite's file, for messages
 
-    def strategies_of(self, choices: tuple[Choice, ...]) -> tuple[str, ...]:
+    def strategies_of(self, choices: tuple[SuiteChoice, ...]) -> tuple[str, ...]:
         """Return the strategies that the first entry with a choice names, or all."""
         named = (choice.strategies for choice in choices if choice.strategies is not None)
         return next(named, self.strategies)
 
-    def decodings_of(self, choices: tuple[Choice, ...]) -> tuple[NamedDecoding, ...]:
+    def decodings_of(self, choices: tuple[SuiteChoice, ...]) -> tuple[NamedDecoding, ...]:
         """Return the decodings that the first entry with a choice names, or all."""
         named = (choice.decodings for choice in choices if choice.decodings is not None)
         names = next(named, tuple(decoding.name for decoding in self.decodings))

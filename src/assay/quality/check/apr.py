@@ -14,14 +14,14 @@ from assay.formats.config import TokenizerConfig
 from assay.quality.check.gguf import gguf_settings, gguf_tokenizer
 from assay.quality.check.opened import (
     Opened,
-    Part,
     SkippedError,
     Template,
+    TensorPart,
     Tokenizer,
     common_faults,
     marks_of,
 )
-from assay.quality.check.shapes import Settings, settings_of
+from assay.quality.check.shapes import ShapeSettings, settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -44,22 +44,26 @@ def open_apr(path: Path) -> Opened:
     )
 
 
-def _parts(file: AprFile) -> list[Part]:
-    return [Part(t.name, t.encoding, t.shape, file.path, t.start, t.size) for t in file.tensors]
+def _parts(file: AprFile) -> list[TensorPart]:
+    return [
+        TensorPart(t.name, t.encoding, t.shape, file.path, t.start, t.size) for t in file.tensors
+    ]
 
 
-def _faults(parts: Sequence[Part], file: AprFile) -> Iterator[str]:
+def _faults(parts: Sequence[TensorPart], file: AprFile) -> Iterator[str]:
     head = file.head
     places = {
         "the header": (0, HEADER.size),
         "the metadata": (head.metadata_at, head.metadata_size),
         "the index": (head.index_at, file.index_end - head.index_at),
     }
-    taken = [Part(name, "", (), file.path, *place) for name, place in places.items()]
+    taken = [TensorPart(name, "", (), file.path, *place) for name, place in places.items()]
     return common_faults(parts, taken)
 
 
-def _settings(metadata: AprMetadata, shapes: Mapping[str, tuple[int, ...]], where: str) -> Settings:
+def _settings(
+    metadata: AprMetadata, shapes: Mapping[str, tuple[int, ...]], where: str
+) -> ShapeSettings:
     if "config" in (ours := _ours(metadata)):
         if not isinstance(ours["config"], dict):
             raise ModelError("the settings are not a JSON object")

@@ -11,9 +11,9 @@ from assay.formats.huggingface.folder import TOKENIZERS
 from assay.formats.huggingface.safetensors import BITS, SafetensorsIndex, read_index
 from assay.quality.check.opened import (
     Opened,
-    Part,
     SkippedError,
     Template,
+    TensorPart,
     Tokenizer,
     common_faults,
     marks_of,
@@ -42,15 +42,17 @@ def open_folder(path: Path) -> Opened:
     )
 
 
-def _parts(file: SafetensorsIndex) -> list[Part]:
+def _parts(file: SafetensorsIndex) -> list[TensorPart]:
     return [
-        Part(e.name, e.dtype if e.dtype in BITS else "", e.shape, file.path, e.start,
+        TensorPart(e.name, e.dtype if e.dtype in BITS else "", e.shape, file.path, e.start,
              e.end - e.start)
         for e in file.entries
     ]  # fmt: skip
 
 
-def _faults(parts: Sequence[Part], files: Sequence[SafetensorsIndex], path: Path) -> Iterator[str]:
+def _faults(
+    parts: Sequence[TensorPart], files: Sequence[SafetensorsIndex], path: Path
+) -> Iterator[str]:
     yield from (f"{name} is in {f.path.name} twice" for f in files for name in f.repeated)
     yield from (
         f"{part.name} ends at byte {part.end:,}, before its start" for part in parts

@@ -16,13 +16,13 @@ from assay.formats.vocabulary import PRE_TOKENIZERS
 from assay.quality.check.opened import (
     EngineOnlyError,
     Opened,
-    Part,
     SkippedError,
     Template,
+    TensorPart,
     Tokenizer,
     common_faults,
 )
-from assay.quality.check.shapes import Settings, settings_of
+from assay.quality.check.shapes import ShapeSettings, settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -46,7 +46,7 @@ def open_gguf(path: Path) -> Opened:
                 f"this is one of {count} parts; join them with llama-gguf-split --merge"
             )
 
-    def settings(shapes: Mapping[str, tuple[int, ...]]) -> Settings:
+    def settings(shapes: Mapping[str, tuple[int, ...]]) -> ShapeSettings:
         whole()
         return gguf_settings(metadata, shapes, str(path))
 
@@ -69,7 +69,7 @@ def gguf_settings(
     shapes: Mapping[str, tuple[int, ...]],
     where: str,
     rows: int | None = None,
-) -> Settings:
+) -> ShapeSettings:
     """Return the settings. The vocabulary has ``rows`` entries, or as many as the tokenizer."""
     family = metadata.get("general.architecture")
     if family is None:
@@ -137,14 +137,14 @@ def gguf_template(metadata: Mapping[str, Any]) -> Template:
     return Template(text, {k: v for k, v in marks.items() if isinstance(v, str)})
 
 
-def _parts(header: GgufHeader, path: Path) -> list[Part]:
+def _parts(header: GgufHeader, path: Path) -> list[TensorPart]:
     return [
-        Part(t.name, GGML_TYPES.get(t.kind, ("",))[0], t.shape, path, t.start, t.size)
+        TensorPart(t.name, GGML_TYPES.get(t.kind, ("",))[0], t.shape, path, t.start, t.size)
         for t in header.tensors
     ]
 
 
-def _faults(parts: Sequence[Part], header: GgufHeader) -> Iterator[str]:
+def _faults(parts: Sequence[TensorPart], header: GgufHeader) -> Iterator[str]:
     yield from common_faults(parts)
     for part in parts:
         width = part.shape[-1] if part.shape else 1

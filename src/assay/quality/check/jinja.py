@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-class Generation(Extension):  # type: ignore[misc]
-    """Render ``{% generation %}``, which marks a model's answer, as the text inside."""
+class GenerationExtension(Extension):  # type: ignore[misc]
+    """A tag ``{% generation %}``, which marks a model's answer. It renders as the text inside."""
 
     tags = {"generation"}  # noqa: RUF012 - as the library wants it
 
@@ -29,7 +29,7 @@ def render_template(
 ) -> str:
     """Return the model's input for these messages, up to where its answer begins."""
     environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols]
+        trim_blocks=True, lstrip_blocks=True, extensions=[GenerationExtension, loopcontrols]
     )
     environment.filters["tojson"] = _json
     environment.globals["raise_exception"] = _refuse

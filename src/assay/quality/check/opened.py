@@ -15,7 +15,7 @@ from assay.formats.tensors import APR_Q8, BLOCKS, sizes_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from assay.quality.check.shapes import Settings
+    from assay.quality.check.shapes import ShapeSettings
 
 
 class SkippedError(Exception):
@@ -27,8 +27,8 @@ class EngineOnlyError(SkippedError):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """Hold a tensor under the file's own name, and its position according to the file."""
+class TensorPart:
+    """A tensor under the file's own name, and its position according to the file."""
 
     name: str
     encoding: str  # empty: the file's type is not known
@@ -64,21 +64,21 @@ class Opened:
     """Hold what a file's header says. All functions may raise ModelError or SkippedError."""
 
     summary: str
-    parts: Callable[[], Sequence[Part]]
-    faults: Callable[[Sequence[Part]], Iterable[str]]  # of the index
-    settings: Callable[[Mapping[str, tuple[int, ...]]], Settings]  # from the tensors' shapes
+    parts: Callable[[], Sequence[TensorPart]]
+    faults: Callable[[Sequence[TensorPart]], Iterable[str]]  # of the index
+    settings: Callable[[Mapping[str, tuple[int, ...]]], ShapeSettings]  # from the tensors' shapes
     tokenizer: Callable[[], Tokenizer]
     template: Callable[[], Template]
 
 
-def bytes_needed(part: Part) -> tuple[int, ...]:
+def bytes_needed(part: TensorPart) -> tuple[int, ...]:
     """Return the sizes that fit its shape and encoding: two if a format's writers differ."""
     if part.encoding in BLOCKS or part.encoding == APR_Q8:
         return sizes_of(part.encoding, part.shape)
     return (-(-math.prod(part.shape) * BITS[part.encoding] // 8),)
 
 
-def common_faults(parts: Sequence[Part], taken: Sequence[Part] = ()) -> Iterator[str]:
+def common_faults(parts: Sequence[TensorPart], taken: Sequence[TensorPart] = ()) -> Iterator[str]:
     """Yield faults in any format: repeated names, wrong sizes, bad positions, overlaps."""
     for name, count in Counter(part.name for part in parts).items():
         if count > 1:
@@ -100,8 +100,8 @@ def common_faults(parts: Sequence[Part], taken: Sequence[Part] = ()) -> Iterator
     yield from _overlaps([*taken, *parts])
 
 
-def _overlaps(parts: Iterable[Part]) -> Iterator[str]:
-    before: Part | None = None
+def _overlaps(parts: Iterable[TensorPart]) -> Iterator[str]:
+    before: TensorPart | None = None
     for part in sorted(parts, key=lambda part: (str(part.file), part.start)):
         if not part.size:
             continue

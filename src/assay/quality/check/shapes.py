@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 EMBEDDING, HEAD, NORM = "model.embed_tokens.weight", "lm_head.weight", "model.norm.weight"
-# A layer's tensors; the letters of a shape are those of Settings.sizes.
+# A layer's tensors; the letters of a shape are those of ShapeSettings.sizes.
 LAYER = {
     "input_layernorm.weight": "H",
     "self_attn.q_proj.weight": "QH",
@@ -49,8 +49,8 @@ _IN_LAYER = re.compile(r"model\.layers\.(\d{1,9})\.(.+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """Hold the numbers that decide a model's shapes."""
+class ShapeSettings:
+    """The numbers that decide a model's shapes."""
 
     family: str
     layers: int
@@ -69,7 +69,7 @@ class Settings:
         )
 
 
-def settings_of(config: Mapping[str, Any]) -> Settings:
+def settings_of(config: Mapping[str, Any]) -> ShapeSettings:
     """Return the settings of a config.json. Raise SkippedError if the family is unknown."""
     family = config.get("model_type")
     if family not in {known.model_type for known in ARCHITECTURES}:
@@ -105,10 +105,10 @@ def settings_of(config: Mapping[str, Any]) -> Settings:
     layers = number("num_hidden_layers")
     bias = family == "qwen2" or bool(config.get("attention_bias"))
     tied = bool(config.get("tie_word_embeddings"))
-    return Settings(str(family), layers, heads, kv_heads, sizes, tied, bias)
+    return ShapeSettings(str(family), layers, heads, kv_heads, sizes, tied, bias)
 
 
-def wrong_shapes(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[str]:
+def wrong_shapes(settings: ShapeSettings, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[str]:
     """Yield the existing tensors that have a wrong shape."""
     outside = {EMBEDDING: "VH", HEAD: "VH", NORM: "H"}
     for name, shape in shapes.items():
@@ -121,7 +121,7 @@ def wrong_shapes(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> I
             yield f"{name} has the shape {list(shape)}, but the settings say {list(expected)}"
 
 
-def missing(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[str]:
+def missing(settings: ShapeSettings, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[str]:
     """Yield the tensors that are missing, and layers that should not exist."""
     if settings.layers > len(shapes):
         yield f"there are {len(shapes):,} tensors for {settings.layers:,} layers"

@@ -17,7 +17,7 @@ from assay.progress import Reporter, Silent
 from assay.quality.check.apr import open_apr
 from assay.quality.check.folder import open_folder
 from assay.quality.check.gguf import open_gguf
-from assay.quality.check.opened import EngineOnlyError, Opened, Part, SkippedError
+from assay.quality.check.opened import EngineOnlyError, Opened, SkippedError, TensorPart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -49,8 +49,8 @@ SILENT = Silent()
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
-    """Hold one thing that was checked, and the finding, in one line."""
+class CheckStage:
+    """One thing that was checked, and the finding, in one line."""
 
     name: str
     status: Status
@@ -63,7 +63,7 @@ def check(
     run: bool = True,
     model: Callable[[], Model] | None = None,
     reporter: Reporter = SILENT,
-) -> Iterator[Stage]:
+) -> Iterator[CheckStage]:
     """Yield the stages of the model that ``spec`` names, each as soon as it is done.
 
     Without ``run`` the engine is not used. ``model`` opens the model for those who use it after
@@ -72,8 +72,8 @@ def check(
     return _stages(_Case(parse_reference(spec, reporter.note), run, reporter, model))
 
 
-def _stages(case: _Case) -> Iterator[Stage]:
-    done: dict[str, Stage] = {}
+def _stages(case: _Case) -> Iterator[CheckStage]:
+    done: dict[str, CheckStage] = {}
     try:
         for name in STAGES:
             case.sound = all(stage.status != "fail" for stage in done.values())
@@ -84,16 +84,16 @@ def _stages(case: _Case) -> Iterator[Stage]:
         case.close()
 
 
-def _blocked(name: str, case: _Case, done: dict[str, Stage]) -> Stage | None:
+def _blocked(name: str, case: _Case, done: dict[str, CheckStage]) -> CheckStage | None:
     if name in BY_ENGINE and not case.run:
-        return Stage(name, "skipped", "not requested")
+        return CheckStage(name, "skipped", "not requested")
     for need in NEEDS.get(name, () if name == "container" else tuple(done)):
         if done[need].status == "fail" or (name in NEEDS and done[need].status == "skipped"):
-            return Stage(name, "skipped", f"{need} did not pass")
+            return CheckStage(name, "skipped", f"{need} did not pass")
     return None
 
 
-def _try_stage(name: str, work: Callable[[], str], path: Path) -> Stage:
+def _try_stage(name: str, work: Callable[[], str], path: Path) -> CheckStage:
     status: Status = "pass"
     try:
         reason = work()
@@ -107,7 +107,7 @@ def _try_stage(name: str, work: Callable[[], str], path: Path) -> Stage:
         status, reason = "fail", f"it cannot be read: {error.strerror or error}"
     except CONFUSION as error:
         status, reason = "fail", f"it cannot be parsed ({type(error).__name__}: {error})"
-    return Stage(name, status, _line(reason.removeprefix(f"{path}").lstrip(" /")))
+    return CheckStage(name, status, _line(reason.removeprefix(f"{path}").lstrip(" /")))
 
 
 class _Case:
@@ -213,7 +213,7 @@ class _Case:
         return OPENERS[find_format(self.path)](self.path)
 
     @cached_property
-    def _parts(self) -> Sequence[Part]:
+    def _parts(self) -> Sequence[TensorPart]:
         return self._opened.parts()
 
     @cached_property

@@ -1,8 +1,8 @@
 """Try a tokenizer and a chat template in a separate process.
 
 A template is a program, and a library that may abort reads a tokenizer's file. So both have limits
-on memory and time. ``python -m assay.quality.check.texts`` reads a Question as JSON and prints a
-Reply.
+on memory and time. ``python -m assay.quality.check.texts`` reads a TrialQuestion as JSON and prints
+a TrialReply.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ MESSAGE = "Add one and two."
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """Hold a tokenizer or a template to try."""
+class TrialQuestion:
+    """A tokenizer or a template to try."""
 
     tokenizer: Tokenizer | None = None
     template: Template | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """Hold the outcome and its reason. For ``missing`` that is the name of a package."""
+class TrialReply:
+    """The outcome and its reason. For ``missing`` that is the name of a package."""
 
     outcome: Literal["pass", "fail", "missing"]
     reason: str
@@ -51,11 +51,11 @@ class Reply:
 
 def try_tokenizer(tokenizer: Tokenizer) -> str:
     """Return what passed. Raise ModelError if it failed, SkippedError if it cannot be tried."""
-    return _ask(Question(tokenizer=tokenizer))
+    return _ask(TrialQuestion(tokenizer=tokenizer))
 
 
 def try_template(template: Template) -> str:
-    return _ask(Question(template=template))
+    return _ask(TrialQuestion(template=template))
 
 
 def same_text(text: str, back: str) -> str:
@@ -68,7 +68,7 @@ def same_text(text: str, back: str) -> str:
     return f"{text[start : at + 8]!r} comes back as {back[start : at + 8]!r}"
 
 
-def _ask(question: Question) -> str:
+def _ask(question: TrialQuestion) -> str:
     try:
         done = subprocess.run(
             [sys.executable, "-m", "assay.quality.check.texts"],
@@ -80,7 +80,7 @@ def _ask(question: Question) -> str:
     except subprocess.TimeoutExpired as error:
         raise ModelError(f"it takes longer than {ALL_S} s") from error
     try:
-        reply = codec.from_json(Reply, json.loads(done.stdout))
+        reply = codec.from_json(TrialReply, json.loads(done.stdout))
     except ValueError as error:
         raise ModelError(
             f"the library that reads it ended with exit code {done.returncode}"
@@ -97,24 +97,24 @@ def main() -> None:
     memory = MEMORY if hard == resource.RLIM_INFINITY else min(MEMORY, hard)
     resource.setrlimit(resource.RLIMIT_AS, (memory, hard))
     try:
-        reply = _try(codec.from_json(Question, json.loads(sys.stdin.buffer.read())))
+        reply = _try(codec.from_json(TrialQuestion, json.loads(sys.stdin.buffer.read())))
     except ImportError as error:
-        reply = Reply("missing", str(error.name))
+        reply = TrialReply("missing", str(error.name))
     except MemoryError:
-        reply = Reply("fail", f"it takes more than {MEMORY >> 30} GB of memory")
+        reply = TrialReply("fail", f"it takes more than {MEMORY >> 30} GB of memory")
     except BaseException as error:  # a panic of the library is not an Exception
-        reply = Reply("fail", f"{type(error).__name__}: {error}")
+        reply = TrialReply("fail", f"{type(error).__name__}: {error}")
     print(codec.dumps(reply))
 
 
-def _try(question: Question) -> Reply:
+def _try(question: TrialQuestion) -> TrialReply:
     if question.template is not None:
         return _render(question.template)
     assert question.tokenizer is not None
     return _round_trips(question.tokenizer)
 
 
-def _round_trips(request: Tokenizer) -> Reply:
+def _round_trips(request: Tokenizer) -> TrialReply:
     from tokenizers import Tokenizer as Library
 
     tokenizer = (
@@ -124,18 +124,20 @@ def _round_trips(request: Tokenizer) -> Reply:
     largest = max(vocabulary.values(), default=-1)
     if 0 < request.rows <= largest:
         sizes = f"there are tokens up to {largest:,}, but the vocabulary's size is {request.rows:,}"
-        return Reply("fail", sizes)
+        return TrialReply("fail", sizes)
     count = 0
     for text in TEXTS:
         tokens = tokenizer.encode(text, add_special_tokens=False).ids
         count += len(tokens)
         if difference := same_text(text, tokenizer.decode(tokens, skip_special_tokens=False)):
-            return Reply("fail", difference)
+            return TrialReply("fail", difference)
     size = f"{tokenizer.get_vocab_size():,} tokens"
-    return Reply("pass", f"{size}; {len(TEXTS)} texts survive a round trip through {count} tokens")
+    return TrialReply(
+        "pass", f"{size}; {len(TEXTS)} texts survive a round trip through {count} tokens"
+    )
 
 
-def _render(template: Template) -> Reply:
+def _render(template: Template) -> TrialReply:
     from assay.quality.check.jinja import render_template
 
     def expired(*_: object) -> None:
@@ -147,8 +149,8 @@ def _render(template: Template) -> Reply:
     text = render_template(template.text, [message], template.marks)
     if MESSAGE not in text:
         problem = f"the rendered chat does not contain the message: {text[:80]!r}"
-        return Reply("fail", problem)
-    return Reply("pass", f"a message of {len(MESSAGE)} characters renders to {len(text)}")
+        return TrialReply("fail", problem)
+    return TrialReply("pass", f"a message of {len(MESSAGE)} characters renders to {len(text)}")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from assay.formats.huggingface.safetensors import BITS
 from assay.formats.tensors import APR_Q8, BLOCKS
-from assay.quality.check.opened import Part
+from assay.quality.check.opened import TensorPart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,7 +65,7 @@ FLOATS: dict[str, tuple[Bits, ...]] = {
 }
 
 
-def not_finite(parts: Sequence[Part], progress: Callable[[int, int], None]) -> dict[str, int]:
+def not_finite(parts: Sequence[TensorPart], progress: Callable[[int, int], None]) -> dict[str, int]:
     """Return how many blocks (or numbers) of each tensor are NaN or infinite, if any."""
     total, done, found = sum(part.size for part in parts), 0, {}
     for file, some in _by_file(parts).items():
@@ -78,15 +78,15 @@ def not_finite(parts: Sequence[Part], progress: Callable[[int, int], None]) -> d
     return found
 
 
-def _by_file(parts: Sequence[Part]) -> dict[Path, list[Part]]:
+def _by_file(parts: Sequence[TensorPart]) -> dict[Path, list[TensorPart]]:
     """Return each file's tensors in the order of their positions."""
-    ordered: dict[Path, list[Part]] = {}
+    ordered: dict[Path, list[TensorPart]] = {}
     for part in sorted(parts, key=lambda part: part.start):
         ordered.setdefault(part.file, []).append(part)
     return ordered
 
 
-def _count(file: BinaryIO, part: Part) -> int:
+def _count(file: BinaryIO, part: TensorPart) -> int:
     floats = FLOATS.get(part.encoding, ())
     if not floats or not part.size:
         return 0

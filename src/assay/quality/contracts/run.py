@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay import codec
-from assay.borders.reading import Reader
+from assay.borders.reading import FileReader
 from assay.errors import ContractError
 from assay.quality.contracts.files import (
     KNOWN,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Subject = Callable[..., Any]
 
 FOLDER = "contracts"  # in the package when it is installed, else in the checkout
-FILES = Reader(ContractError, "Give a YAML file; see docs/quality.md", 1 << 20, unpack=False)
+FILES = FileReader(ContractError, "Give a YAML file; see docs/quality.md", 1 << 20, unpack=False)
 SHOWN = 120  # characters of a value
 
 

@@ -53,8 +53,8 @@ class Divergence:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """Hold one question, the measured value, and its bound."""
+class ParityFinding:
+    """One question, the measured value, and its bound."""
 
     name: str
     value: float
@@ -74,7 +74,7 @@ class Parity:
     candidate_perplexity: float
     reference_perplexity: float
     perplexity_gap: float  # relative; below 0: the candidate's is lower
-    findings: tuple[Finding, ...] = field(default=())
+    findings: tuple[ParityFinding, ...] = field(default=())
     decision: Decision = "INCONCLUSIVE"
 
 
@@ -123,13 +123,15 @@ def decide(found: Parity, likeness: Likeness) -> Parity:
     """Return the comparison with the decision by these thresholds."""
     different = float(len(found.token_differences))
     findings = [
-        Finding("prompts with other tokens", different, 0.0, at_most(different, different, 0.0)),
+        ParityFinding(
+            "prompts with other tokens", different, 0.0, at_most(different, different, 0.0)
+        ),
         *logit_findings(found.agreement, likeness),
     ]
     if likeness.perplexity_gap is not None:
         gap = found.perplexity_gap
         decision = at_most(gap, gap, likeness.perplexity_gap)
-        findings.append(Finding("perplexity gap", gap, likeness.perplexity_gap, decision))
+        findings.append(ParityFinding("perplexity gap", gap, likeness.perplexity_gap, decision))
     return dataclasses.replace(
         found,
         findings=tuple(findings),
@@ -137,9 +139,9 @@ def decide(found: Parity, likeness: Likeness) -> Parity:
     )
 
 
-def logit_findings(found: Agreement, likeness: Likeness) -> list[Finding]:
+def logit_findings(found: Agreement, likeness: Likeness) -> list[ParityFinding]:
     return [
-        Finding(name, value, bound, at_least(value, value, bound))
+        ParityFinding(name, value, bound, at_least(value, value, bound))
         for name, value, bound in (
             ("mean cosine of logits", found.cosine_mean, likeness.cosine),
             ("same most likely token", found.top1_agreement, likeness.top1),

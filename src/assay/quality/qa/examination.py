@@ -30,8 +30,8 @@ class NoFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    """Hold one question: the decision, the reason, and its figures, a dataclass or plain data."""
+class QaItem:
+    """One question: the decision, the reason, and its figures, a dataclass or plain data."""
 
     name: str
     decision: Decision
@@ -87,7 +87,7 @@ class QaCheck:
 
     order: int
     is_asked: Callable[[Examination], bool]
-    ask: Callable[[Examination], list[Item]]
+    ask: Callable[[Examination], list[QaItem]]
     is_decisive: bool = False
 
 

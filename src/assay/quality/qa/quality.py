@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from assay import __version__
 from assay.errors import AssayError
 from assay.quality.decision import Decision, overall
-from assay.quality.qa.examination import SILENT, Examination, Item, QaCheck, Subject, qa_checks
+from assay.quality.qa.examination import SILENT, Examination, QaCheck, QaItem, Subject, qa_checks
 from assay.types import ModelIdentity
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Evidence:
     decision: Decision
     tier: str
     model: ModelIdentity
-    items: tuple[Item, ...]
+    items: tuple[QaItem, ...]
     sha256: dict[str, str]
     timestamp: str
     assay: str
@@ -43,7 +43,7 @@ def examine(subject: Subject, policy: Policy, tier: str, reporter: Reporter = SI
     return _evidence(examination, items)
 
 
-def _items(examination: Examination) -> Iterator[Item]:
+def _items(examination: Examination) -> Iterator[QaItem]:
     checks = {name: qa_checks.get(name) for name in qa_checks.names()}
     names = [name for name, check in checks.items() if check.is_asked(examination)]
     names.sort(key=lambda name: checks[name].order)
@@ -55,15 +55,15 @@ def _items(examination: Examination) -> Iterator[Item]:
             return
 
 
-def _ask(name: str, check: QaCheck, examination: Examination) -> list[Item]:
+def _ask(name: str, check: QaCheck, examination: Examination) -> list[QaItem]:
     """Return the answers. What cannot be found out is inconclusive, never passed."""
     try:
         return check.ask(examination)
     except AssayError as error:
-        return [Item(name, "INCONCLUSIVE", str(error))]
+        return [QaItem(name, "INCONCLUSIVE", str(error))]
 
 
-def _evidence(examination: Examination, items: Sequence[Item]) -> Evidence:
+def _evidence(examination: Examination, items: Sequence[QaItem]) -> Evidence:
     return Evidence(
         decision=overall(item.decision for item in items),
         tier=examination.tier_name,

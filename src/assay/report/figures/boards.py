@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from assay.errors import UsageError
 from assay.report.leaderboard import Leaderboard
-from assay.report.leaderboard.board import Block, Cell, Row
+from assay.report.leaderboard.board import Cell, LeaderboardBlock, Row
 from assay.report.leaderboard.measures import MEASURES
 from assay.report.plots import (
     Dot,
@@ -26,7 +26,7 @@ def draw_board(board: Leaderboard) -> Drawing:
     return draw_trade_off(block, board.pareto) if board.pareto else draw_problems(block)
 
 
-def draw_trade_off(block: Block, name: str) -> Drawing:
+def draw_trade_off(block: LeaderboardBlock, name: str) -> Drawing:
     """Return quality against one of the optional columns, for the models that have both."""
     measure = MEASURES[name]
     dots = [dot for row in block.rows if (dot := _dot(row, name))]
@@ -55,7 +55,7 @@ def _dot(row: Row, name: str) -> Dot | None:
     return Dot(row.model, value, row.quality, low, high, row.pareto)
 
 
-def draw_problems(block: Block) -> Drawing:
+def draw_problems(block: LeaderboardBlock) -> Drawing:
     """Return which model solves which problem, for all benchmarks of a block."""
     names: dict[tuple[str, str], None] = {}
     found: list[dict[tuple[str, str], float | None]] = []

@@ -108,7 +108,7 @@ class BaselineRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class LeaderboardBlock:
     """Models whose scores are comparable, column by column."""
 
     settings: str  # such as ``standard, chat, greedy, n=1``
@@ -123,7 +123,7 @@ class Block:
 class Leaderboard:
     """Blocks of comparable results, the largest first."""
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[LeaderboardBlock, ...]
     measures: tuple[str, ...] = ()  # optional columns, in the order of their display
     pareto: str = ""  # the measure that quality is weighed against
     groups: bool = False  # whether letters are shown

@@ -13,11 +13,11 @@ from assay.protocol import differences
 from assay.report.leaderboard.board import (
     Baseline,
     BaselineRow,
-    Block,
     Cell,
     Column,
     GroupModels,
     Leaderboard,
+    LeaderboardBlock,
     ModelFacts,
     Row,
 )
@@ -25,7 +25,7 @@ from assay.report.leaderboard.entries import (
     OF_BENCHMARK,
     WEIGHTS,
     BlockEntries,
-    Entry,
+    LeaderboardEntry,
     ModelKey,
     as_entry,
     choose_cell,
@@ -94,7 +94,7 @@ def _check_choices(columns: Sequence[str], pareto: str) -> None:
         )
 
 
-def _check_sort(sort: str, entries: Sequence[Entry]) -> None:
+def _check_sort(sort: str, entries: Sequence[LeaderboardEntry]) -> None:
     choices = [RANK, MODEL, *sorted({entry.label for entry in entries}), *MEASURES, MEAN]
     if sort not in choices:
         raise UsageError(f"--sort {sort}: no such column. Choose {', '.join(choices)}.")
@@ -121,7 +121,9 @@ class _Builder:
         self._facts, self._sort, self.measures = facts, sort, measures
         self._pareto, self._price, self._group_models = pareto, dollars_per_hour, group_models
 
-    def build(self, found: BlockEntries, first: BlockEntries, scores: Sequence[Baseline]) -> Block:
+    def build(
+        self, found: BlockEntries, first: BlockEntries, scores: Sequence[Baseline]
+    ) -> LeaderboardBlock:
         """Return a block with its rows in order."""
         runs = list(found.by_benchmark.values())
         columns = tuple(Column(one[0].label, comparable_key(one[0].protocol)) for one in runs)
@@ -136,7 +138,7 @@ class _Builder:
             for model, name in found.names.items()
         ]
         protocol = runs[0][0].protocol
-        return Block(
+        return LeaderboardBlock(
             settings=_describe_settings(runs[0][0]),
             differences="" if found is first else _describe_difference(first, found),
             recorded=bool(protocol.origin),
@@ -146,10 +148,10 @@ class _Builder:
         )
 
     def _fill_column(
-        self, entries: Sequence[Entry], names: Mapping[ModelKey, str]
+        self, entries: Sequence[LeaderboardEntry], names: Mapping[ModelKey, str]
     ) -> dict[ModelKey, Cell]:
         """Return the cells of a benchmark with ranks. Only complete results take part in them."""
-        by_model: dict[ModelKey, list[Entry]] = {}
+        by_model: dict[ModelKey, list[LeaderboardEntry]] = {}
         for entry in entries:
             by_model.setdefault(entry.model, []).append(entry)
         cells = {model: choose_cell(runs) for model, runs in by_model.items()}
@@ -274,7 +276,7 @@ def _pool(row: Row) -> Estimate | None:
     return pool(scores, originals)
 
 
-def _describe_settings(entry: Entry) -> str:
+def _describe_settings(entry: LeaderboardEntry) -> str:
     """Return how a run was generated. Results of earlier versions have it outside the protocol."""
     protocol = entry.protocol
     config = ConfigResult(

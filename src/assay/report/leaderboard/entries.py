@@ -25,7 +25,7 @@ WEIGHTS = 1 + PARTS.index("weights_sha256")  # position in a key
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LeaderboardEntry:
     """A run, finished or not."""
 
     run: str
@@ -46,7 +46,7 @@ class Entry:
 class BlockEntries:
     """The runs of a block, by benchmark: the comparable ones of each."""
 
-    by_benchmark: dict[str, list[Entry]]
+    by_benchmark: dict[str, list[LeaderboardEntry]]
 
     @property
     def models(self) -> list[ModelKey]:
@@ -64,10 +64,10 @@ class BlockEntries:
         return max(entry.timestamp for runs in self.by_benchmark.values() for entry in runs)
 
 
-def as_entry(run: Result | RunEntry) -> Entry:
+def as_entry(run: Result | RunEntry) -> LeaderboardEntry:
     """Return the entry of a result, or of a run that is not finished."""
     selection = run.config.problem_selection if isinstance(run, Result) else run.selection
-    return Entry(
+    return LeaderboardEntry(
         run=run.run,
         timestamp=run.timestamp,
         benchmark=run.benchmark,
@@ -107,13 +107,15 @@ def _settings_key(protocol: RecordedProtocol) -> str:
     return json.dumps([shared, bool(protocol.origin)], sort_keys=True)
 
 
-def split_blocks(entries: Iterable[Entry]) -> list[BlockEntries]:
+def split_blocks(entries: Iterable[LeaderboardEntry]) -> list[BlockEntries]:
     """Return the blocks, the one with the most models first.
 
     A block has runs with the same settings, and of every benchmark only one protocol. If there are
     several, the one with the most models is in the first block, and so on.
     """
-    by_settings: dict[str, dict[str, list[Entry]]] = defaultdict(lambda: defaultdict(list))
+    by_settings: dict[str, dict[str, list[LeaderboardEntry]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
     for entry in entries:
         by_settings[_settings_key(entry.protocol)][entry.benchmark].append(entry)
     blocks: list[BlockEntries] = []
@@ -125,19 +127,19 @@ def split_blocks(entries: Iterable[Entry]) -> list[BlockEntries]:
     return sorted(blocks, key=lambda block: (len(block.models), block.newest), reverse=True)
 
 
-def _split_protocols(runs: Sequence[Entry]) -> list[list[Entry]]:
-    found: dict[str, list[Entry]] = defaultdict(list)
+def _split_protocols(runs: Sequence[LeaderboardEntry]) -> list[list[LeaderboardEntry]]:
+    found: dict[str, list[LeaderboardEntry]] = defaultdict(list)
     for entry in runs:
         found[comparable_key(entry.protocol)].append(entry)
 
-    def order(group: list[Entry]) -> tuple[bool, int, str]:
+    def order(group: list[LeaderboardEntry]) -> tuple[bool, int, str]:
         whole = not group[0].selection
         return whole, len({one.model for one in group}), max(one.timestamp for one in group)
 
     return sorted(found.values(), key=order, reverse=True)
 
 
-def choose_cell(runs: Sequence[Entry]) -> Cell:
+def choose_cell(runs: Sequence[LeaderboardEntry]) -> Cell:
     """Return the run that stands for a model: the newest complete one, never the best.
 
     Without a complete run it is the newest with a score, and otherwise the newest of all.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from assay.borders.printable import CELL_LIMIT, clean_line, quantity
-from assay.report.leaderboard.board import Block, Cell, Leaderboard, Row
+from assay.report.leaderboard.board import Cell, Leaderboard, LeaderboardBlock, Row
 from assay.report.leaderboard.groups import MOST_MODELS
 from assay.report.leaderboard.measures import GROUP, MEAN, MEASURES
 from assay.report.text import (
@@ -90,20 +90,20 @@ def _clean(text: str) -> str:
     return clean_line(text, CELL_LIMIT)
 
 
-def _describe_block(block: Block) -> str:
+def _describe_block(block: LeaderboardBlock) -> str:
     hashes = ", ".join(f"{column.benchmark} {column.protocol[:12]}" for column in block.columns)
     kind = "judging protocol" if block.recorded else "protocol"
     return f"{kind}: {hashes}"
 
 
-def find_shared(block: Block) -> tuple[MarkName, ...]:
+def find_shared(block: LeaderboardBlock) -> tuple[MarkName, ...]:
     """Return the properties that all scores of a block have. They are shown once, above it."""
     found = [set(cell.result.marks) for cell in _cells(block) if cell.result]
     common = set.intersection(*found) if found else set()
     return tuple(name for name in MARKS if name in common and MARKS[name].kind == "property")
 
 
-def describe_shared(block: Block) -> str:
+def describe_shared(block: LeaderboardBlock) -> str:
     """Return ``all scores: no-gpu``, or nothing."""
     shared = label_marks(find_shared(block))
     return f"all scores: {shared}" if shared else ""
@@ -155,7 +155,7 @@ def _score(cell: Cell | None, shared: tuple[MarkName, ...]) -> GridCell:
     return GridCell(shown, cell.best, comparable, own_marks(cell, shared))
 
 
-def _foreign(board: Leaderboard, block: Block) -> list[tuple[GridCell, ...]]:
+def _foreign(board: Leaderboard, block: LeaderboardBlock) -> list[tuple[GridCell, ...]]:
     rows = []
     for baseline in block.baselines:
         cells = [GridCell("-"), GridCell(_clean(f"{baseline.model} ({KINDS[baseline.kind]})"))]
@@ -206,7 +206,7 @@ def list_notes(board: Leaderboard) -> list[str]:
     return notes
 
 
-def list_block_notes(block: Block) -> list[str]:
+def list_block_notes(block: LeaderboardBlock) -> list[str]:
     """Return the sentences that explain one block: its protocol, and the marks in it."""
     notes = []
     if block.recorded:
@@ -227,11 +227,11 @@ def list_block_notes(block: Block) -> list[str]:
     return notes
 
 
-def _cells(block: Block) -> list[Cell]:
+def _cells(block: LeaderboardBlock) -> list[Cell]:
     return [cell for row in block.rows for cell in row.cells if cell]
 
 
-def _list_gaps(block: Block) -> list[str]:
+def _list_gaps(block: LeaderboardBlock) -> list[str]:
     found = [
         f"{row.model} on {column.benchmark}: {_describe_gap(cell.result, cell.unscored)}"
         for row in block.rows

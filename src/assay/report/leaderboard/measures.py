@@ -14,7 +14,7 @@ MEAN = "mean"  # the mean score over all benchmarks of a block, with its interva
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class LeaderboardMeasure:
     """A number for each model of a block. ``find`` also gets the price of an hour in dollars."""
 
     heading: str
@@ -73,43 +73,43 @@ def _per_gigabyte(row: Row, _: float) -> float | None:
     return None if row.quality is None or not size else 100 * row.quality / (size / GIGABYTE)
 
 
-MEASURES: dict[str, Measure] = {
-    "size": Measure(
+MEASURES: dict[str, LeaderboardMeasure] = {
+    "size": LeaderboardMeasure(
         "GB", "GB: size of the model's files in gigabytes (10^9 bytes).",
         lambda row, _: _gigabytes(row.facts.file_bytes), lambda value: f"{value:.2f}",
     ),
-    "params": Measure(
+    "params": LeaderboardMeasure(
         "params B", "params B: number of weights in billions.",
         lambda row, _: None if row.facts.parameters is None else row.facts.parameters / 1e9,
         lambda value: f"{value:.2f}",
     ),
-    "bits": Measure(
+    "bits": LeaderboardMeasure(
         "bits/weight", "bits/weight: bits per weight, the median over all weights.",
         lambda row, _: row.facts.bits_per_weight, lambda value: f"{value:.2f}",
     ),
-    "speed": Measure(
+    "speed": LeaderboardMeasure(
         "tokens/s", "tokens/s: highest throughput that `assay bench` measured.",
         lambda row, _: row.facts.tokens_per_s, lambda value: f"{value:,.1f}",
         larger_is_better=True,
     ),
-    "run-speed": Measure(
+    "run-speed": LeaderboardMeasure(
         "tokens/s per sequence",
         "tokens/s per sequence: mean over the runs shown, each in its own batch size.",
         _run_speed, lambda value: f"{value:,.1f}", larger_is_better=True,
     ),
-    "memory": Measure(
+    "memory": LeaderboardMeasure(
         "memory GB",
         "memory GB: highest use that `assay bench` measured, on the GPU if it used one.",
         lambda row, _: _gigabytes(row.facts.memory_bytes), lambda value: f"{value:.2f}",
     ),
-    "cost": Measure(
+    "cost": LeaderboardMeasure(
         "cost $",
         "cost $: recorded price of the runs shown, or the price of the time to generate them: by "
         "`assay bench`, or else as recorded. Of runs by earlier versions, it is the least by the "
         "batch size.",
         _cost, lambda value: f"{value:.4f}",
     ),
-    "per-gb": Measure(
+    "per-gb": LeaderboardMeasure(
         "points/GB", "points/GB: pass@1 in points per gigabyte of the model's files.",
         _per_gigabyte, lambda value: f"{value:.1f}", larger_is_better=True,
     ),

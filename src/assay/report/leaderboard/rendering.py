@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from assay.errors import UsageError
 from assay.registry import Registry
-from assay.report.leaderboard.board import Block, Leaderboard
+from assay.report.leaderboard.board import Leaderboard, LeaderboardBlock
 
 Renderer = Callable[[Leaderboard], str]
 renderers: Registry[Renderer] = Registry(
@@ -19,7 +19,7 @@ def render(board: Leaderboard, form: str) -> str:
     return renderers.get(form)(board)
 
 
-def only_block(board: Leaderboard, form: str) -> Block:
+def only_block(board: Leaderboard, form: str) -> LeaderboardBlock:
     """Return the block of a format that has no place for protocols. Raise UsageError for others."""
     if len(board.blocks) != 1:
         raise UsageError(

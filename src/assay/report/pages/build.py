@@ -9,7 +9,7 @@ from typing import Any
 from assay.errors import AssayError, RunError
 from assay.progress import Reporter, Silent
 from assay.report.pages.document import render_document
-from assay.report.pages.site import Site
+from assay.report.pages.site import ReportSite
 from assay.report.pages.sources import Sources, open_sources
 from assay.runs.checks.run_folder import read_checked_result
 
@@ -33,7 +33,7 @@ def build_report(
     sources = open_sources(references, results_dir, warn, read_checked_result)
     if not sources.runs and not sources.measurements:
         raise RunError(f"{results_dir}: has no runs. Start one with `assay eval`.")
-    site = Site(sources, reporter=reporter, data_dir=data_dir)
+    site = ReportSite(sources, reporter=reporter, data_dir=data_dir)
     wanted = site.list_pages()
     links, sections = [], []
     blocks: dict[str, Any] = {}

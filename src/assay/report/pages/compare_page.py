@@ -9,7 +9,7 @@ from assay.errors import UsageError
 from assay.report.comparison import METHODS, describe_decision
 from assay.report.figures import draw_comparison
 from assay.report.pages.markup import explain_tags, facts, link, panel, tag_marks, text
-from assay.report.pages.section import Section, join_key
+from assay.report.pages.section import PageSection, join_key
 from assay.report.pages.sources import RunSource
 from assay.report.pages.words import count, percent, probability, signed
 from assay.report.summary import describe_differences, describe_incomplete
@@ -44,7 +44,7 @@ def _finished(run: RunSource) -> Result:
     return run.entry.result
 
 
-def render_comparison(compared: ComparedRuns) -> Section:
+def render_comparison(compared: ComparedRuns) -> PageSection:
     """Return the page on which B is compared with A."""
     a, b, found = compared.a, compared.b, compared.found
     first, second = compared.first, compared.second
@@ -74,7 +74,7 @@ def render_comparison(compared: ComparedRuns) -> Section:
     ]
     title = f"{b.model} against {a.model}"
     blocks = (key, join_key("run", a.key), join_key("run", b.key))
-    return Section(key, title, "".join(parts), blocks)
+    return PageSection(key, title, "".join(parts), blocks)
 
 
 def compare_block(compared: ComparedRuns) -> Any:

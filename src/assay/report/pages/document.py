@@ -13,7 +13,7 @@ from typing import Any
 from assay import codec
 from assay.report.pages.bundle import bundle_script, digest, read_asset, read_style
 from assay.report.pages.markup import text
-from assay.report.pages.section import PageLink, Section
+from assay.report.pages.section import PageLink, PageSection
 
 # Code of others in the script. Their licences want to be with every copy.
 LICENCES = (
@@ -45,7 +45,7 @@ def security_policy(*, api: bool) -> str:
 
 
 def render_document(
-    sections: Iterable[Section],
+    sections: Iterable[PageSection],
     links: Iterable[PageLink],
     blocks: Mapping[str, Any] | None,
     *,
@@ -89,7 +89,7 @@ def render_document(
     return "\n".join(parts) + "\n"
 
 
-def _section(section: Section) -> str:
+def _section(section: PageSection) -> str:
     return (
         f'<section class="page" id="{escape(section.key)}" data-title="{text(section.title)}" '
         f'data-blocks="{escape(" ".join(section.blocks))}">{section.html}</section>'

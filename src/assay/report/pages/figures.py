@@ -16,8 +16,8 @@ from assay.report.plots import (
     BarChart,
     DivergenceCurve,
     Drawing,
-    Group,
     Histogram,
+    HistogramGroup,
     PassAtK,
     PassCurve,
     Speed,
@@ -132,7 +132,7 @@ def _some_ks(most: int) -> tuple[int, ...]:
     return tuple(sorted(set(steps)))
 
 
-def _by_status(samples: Iterable[RunSample], value: str) -> tuple[Group, ...]:
+def _by_status(samples: Iterable[RunSample], value: str) -> tuple[HistogramGroup, ...]:
     """Return values by status, the passes first."""
     values: dict[str, list[float]] = {}
     for sample in samples:
@@ -144,7 +144,9 @@ def _by_status(samples: Iterable[RunSample], value: str) -> tuple[Group, ...]:
         if math.isfinite(found):
             values.setdefault(sample.status, []).append(found)
     order = sorted(values, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
-    return tuple(Group(name, tuple(values[name]), KINDS.get(name, "other")) for name in order)
+    return tuple(
+        HistogramGroup(name, tuple(values[name]), KINDS.get(name, "other")) for name in order
+    )
 
 
 def _lengths(data: RunData, samples: Sequence[RunSample]) -> str:

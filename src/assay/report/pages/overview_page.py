@@ -8,7 +8,7 @@ from assay.report.pages.figures import interval_cell
 from assay.report.pages.markup import explain_tags, link, table, tag_marks, text
 from assay.report.pages.model.documents import TITLES
 from assay.report.pages.model.page import summarize_measurement
-from assay.report.pages.section import Section, join_key
+from assay.report.pages.section import PageSection, join_key
 from assay.report.pages.sources import RunSource, Sources
 from assay.report.pages.words import count, day, percent
 
@@ -16,7 +16,7 @@ OVERVIEW = "overview"
 MOST_LISTED = 60
 
 
-def render_overview(sources: Sources, pairs: Sequence[tuple[RunSource, RunSource]]) -> Section:
+def render_overview(sources: Sources, pairs: Sequence[tuple[RunSource, RunSource]]) -> PageSection:
     """Return the list of runs with their scores, and links to everything else."""
     parts = [
         '<header class="title"><h1>Results</h1>',
@@ -26,7 +26,7 @@ def render_overview(sources: Sources, pairs: Sequence[tuple[RunSource, RunSource
         _measurements(sources),
         _suites(sources),
     ]
-    return Section(OVERVIEW, "Results", "".join(parts))
+    return PageSection(OVERVIEW, "Results", "".join(parts))
 
 
 def _summary(sources: Sources) -> str:

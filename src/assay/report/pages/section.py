@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class PageSection:
     """One page as HTML that can be read without a script.
 
     ``key`` is the fragment of its address. ``blocks`` are the names of the data that the script

@@ -25,7 +25,7 @@ from assay.report.pages.overview_page import MOST_LISTED, OVERVIEW, render_overv
 from assay.report.pages.run.blocks import build_index, build_texts, count_chunks
 from assay.report.pages.run.data import RunData, load_run_data
 from assay.report.pages.run.page import render_run
-from assay.report.pages.section import PageLink, Section, join_key
+from assay.report.pages.section import PageLink, PageSection, join_key
 from assay.report.pages.sources import RunSource, Sources
 from assay.runs.compare import share_problems
 from assay.types import Benchmark
@@ -34,7 +34,7 @@ SILENT = Silent()
 MOST_PAIRS = 60  # comparisons in one file; a server makes any
 
 
-class Site:
+class ReportSite:
     """The pages and data of some runs.
 
     Keys of pages are ``overview``, ``board``, ``run/NAME``, ``compare/A/B`` and ``model/KEY``;
@@ -85,7 +85,7 @@ class Site:
                 if _is_comparable(a, b):
                     yield a, b
 
-    def section(self, key: str) -> Section:
+    def section(self, key: str) -> PageSection:
         """Return a page. Raise UsageError for an unknown key."""
         kind, *names = (unquote(part) for part in key.split("/"))
         render = SECTIONS.get((kind, len(names)))
@@ -101,22 +101,22 @@ class Site:
             raise UsageError(f"{name}: is not data of a page. Reload the page.")
         return build(self, *names)
 
-    def _overview(self) -> Section:
+    def _overview(self) -> PageSection:
         # One more than are listed shows that there are more. To count them would take long.
         return render_overview(
             self.sources, list(itertools.islice(self.list_pairs(), MOST_LISTED + 1))
         )
 
-    def _board(self) -> Section:
+    def _board(self) -> PageSection:
         return render_board(self.sources)
 
-    def _run(self, key: str) -> Section:
+    def _run(self, key: str) -> PageSection:
         return render_run(self._load(key), self._list_comparisons(key))
 
-    def _comparison(self, a: str, b: str) -> Section:
+    def _comparison(self, a: str, b: str) -> PageSection:
         return render_comparison(self._compare(a, b))
 
-    def _measurement(self, key: str) -> Section:
+    def _measurement(self, key: str) -> PageSection:
         if key not in self._measurements:
             raise UsageError(f"{key}: is not a measurement of this report. Choose another.")
         return render_measurement(self._measurements[key])
@@ -181,17 +181,17 @@ class Site:
 
 
 # By kind and number of names in a key.
-SECTIONS: dict[tuple[str, int], Callable[..., Section]] = {
-    (OVERVIEW, 0): Site._overview,
-    (BOARD, 0): Site._board,
-    ("run", 1): Site._run,
-    ("compare", 2): Site._comparison,
-    ("model", 1): Site._measurement,
+SECTIONS: dict[tuple[str, int], Callable[..., PageSection]] = {
+    (OVERVIEW, 0): ReportSite._overview,
+    (BOARD, 0): ReportSite._board,
+    ("run", 1): ReportSite._run,
+    ("compare", 2): ReportSite._comparison,
+    ("model", 1): ReportSite._measurement,
 }
 BLOCKS: dict[tuple[str, int], Callable[..., Any]] = {
-    ("run", 1): Site._index,
-    ("run", 3): Site._texts,
-    ("compare", 2): Site._changes,
+    ("run", 1): ReportSite._index,
+    ("run", 3): ReportSite._texts,
+    ("compare", 2): ReportSite._changes,
 }
 
 

@@ -28,7 +28,7 @@ BINS = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class HistogramGroup:
     """Values of one kind, which is their colour."""
 
     label: str
@@ -42,7 +42,7 @@ class Histogram:
 
     title: str
     axis: str
-    groups: tuple[Group, ...]
+    groups: tuple[HistogramGroup, ...]
     unit: str = "samples"
     is_log: bool = False
     limit: float | None = None
@@ -127,7 +127,7 @@ def _describe(data: Histogram, values: list[float]) -> str:
 
 
 def _draw_columns(
-    columns: Sequence[tuple[Group, list[int]]], edges: Sequence[float], x: Scale, y: Scale
+    columns: Sequence[tuple[HistogramGroup, list[int]]], edges: Sequence[float], x: Scale, y: Scale
 ) -> str:
     base = [0] * (len(edges) - 1)
     parts = []

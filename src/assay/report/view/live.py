@@ -13,7 +13,7 @@ from typing import Any
 
 from assay import codec
 from assay.progress import Reporter, Silent
-from assay.report.pages import PageLink, RunSource, Section, Site, Sources, open_sources
+from assay.report.pages import PageLink, PageSection, ReportSite, RunSource, Sources, open_sources
 from assay.report.pages.section import join_key
 from assay.report.view.changes import Snapshot, take_snapshot
 from assay.report.view.progress import Counter, Progress
@@ -89,11 +89,11 @@ class LiveSite:
         self._polling, self._lock = threading.Lock(), threading.Lock()
         self._snapshot = Snapshot({}, {}, {})
         self._lists = self._make_site(Sources(()))
-        self._listed: dict[str, Section] = {}
+        self._listed: dict[str, PageSection] = {}
         self._unfinished: set[str] = set()  # keys of pages
         self._names: dict[str, str] = {}  # by key of a run's page, the name of its folder
         self._polled = float("-inf")
-        self._shown: OrderedDict[str, tuple[object, Site]] = OrderedDict()
+        self._shown: OrderedDict[str, tuple[object, ReportSite]] = OrderedDict()
         self._making: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._costs: dict[str, tuple[float, float]] = {}  # seconds, and when
         self._counter = Counter()
@@ -175,7 +175,7 @@ class LiveSite:
         """Return links to all pages."""
         return self._lists.list_pages()
 
-    def section(self, key: str) -> Section:
+    def section(self, key: str) -> PageSection:
         """Return a page as it is now. Raise an AssayError if it does not exist."""
         if key in LISTS:
             return self._list(key)
@@ -189,7 +189,7 @@ class LiveSite:
         with self._site_of(name) as site:
             return site.block(name)
 
-    def _list(self, key: str) -> Section:
+    def _list(self, key: str) -> PageSection:
         lists, found = self._lists, self._listed.get(key)
         if found is None:
             found = lists.section(key)
@@ -198,11 +198,11 @@ class LiveSite:
                     self._listed[key] = found
         return found
 
-    def _make_site(self, sources: Sources) -> Site:
-        return Site(sources, reporter=self._reporter, data_dir=self._data_dir)
+    def _make_site(self, sources: Sources) -> ReportSite:
+        return ReportSite(sources, reporter=self._reporter, data_dir=self._data_dir)
 
     @contextmanager
-    def _site_of(self, key: str) -> Iterator[Site]:
+    def _site_of(self, key: str) -> Iterator[ReportSite]:
         """Yield the site that has a run's samples in memory, or a new one for other pages.
 
         Requests for the same run wait for each other, so its files are read once.
@@ -220,7 +220,7 @@ class LiveSite:
             if spent > INTERVAL_S / PATIENCE:
                 self._costs[name] = (spent, time.monotonic())
 
-    def _find_site(self, name: str) -> Site:
+    def _find_site(self, name: str) -> ReportSite:
         mark = self._snapshot.mark_of(name)
         with self._lock:
             known = self._shown.get(name)

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from assay import codec
-from assay.borders.reading import Reader
+from assay.borders.reading import FileReader
 from assay.errors import RunError
 from assay.types import ModelIdentity
 
-FILES = Reader(RunError, "Measure again with `assay bench`", unpack=False)
+FILES = FileReader(RunError, "Measure again with `assay bench`", unpack=False)
 MEGABYTE = 1 << 20
 
 

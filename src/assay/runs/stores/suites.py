@@ -19,7 +19,7 @@ State = Literal["pending", "complete", "incomplete", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Baseline:
+class SuiteBaseline:
     """A score that someone else published. It was not measured by assay."""
 
     benchmark: str
@@ -60,7 +60,7 @@ class SuiteRecord:
     timestamp: str  # of the last change
     rows: tuple[SuiteRow, ...]
     targets: tuple[Target, ...] = ()
-    baselines: tuple[Baseline, ...] = ()  # not measured by assay
+    baselines: tuple[SuiteBaseline, ...] = ()  # not measured by assay
     schema: int = SCHEMA
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from assay.datasets import cache_dir, read_sealed, write_sealed
 from assay.errors import SandboxError
 from assay.sandbox.container.host_root import write_host_root
-from assay.sandbox.container.runtime import Engine, find_engine
+from assay.sandbox.container.runtime import ContainerRuntime, find_runtime
 
 CHOICE = "ASSAY_DOCKER_IMAGE"
 NAME = "assay-sandbox"
@@ -29,45 +29,45 @@ HOST, DEBIAN = "host", "debian"  # in place of a root file system's path
 PACKAGES = "python3-minimal,python3"
 
 
-def image_id(engine: Engine) -> str:
+def image_id(runtime: ContainerRuntime) -> str:
     """Return the id of the image that was built here, or that the user names by its digest."""
     chosen = os.environ.get(CHOICE, "")
     if chosen and "sha256:" not in chosen:
         raise SandboxError(f"{CHOICE}: {chosen} has no digest. Give name@sha256:… or sha256:….")
-    wanted = chosen or _image_name(engine)
+    wanted = chosen or _image_name(runtime)
     try:
-        return str(engine.inspect("image", wanted)["Id"])
+        return str(runtime.inspect("image", wanted)["Id"])
     except SandboxError as error:
         if "o such image" not in str(error) and "not known" not in str(error):
             raise
         remedy = f"Pull {wanted}." if chosen else "Build it with 'assay sandbox build-image'."
-        raise SandboxError(f"{engine.tool}: has no image for the sandbox. {remedy}") from error
+        raise SandboxError(f"{runtime.tool}: has no image for the sandbox. {remedy}") from error
 
 
 def build_image(base: str, root: Path | None, note: Callable[[str], None]) -> str:
     """Build the image from a base image or a root file system, and return its digest."""
-    engine = find_engine()
+    runtime = find_runtime()
     if root is not None:
         with _root_archive(root, note) as archive, archive.open("rb") as content:
             note(f"importing {archive.stat().st_size / 2**20:.0f} MB")
-            found = engine.run("import", "-", NAME, given=content, timeout_s=BUILD_S)
+            found = runtime.run("import", "-", NAME, given=content, timeout_s=BUILD_S)
     else:
         note(f"building from {base}")
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "Dockerfile").write_text(DOCKERFILE.format(base=base))
-            engine.run("build", "--network=none", "--tag", NAME, folder, timeout_s=BUILD_S)
+            runtime.run("build", "--network=none", "--tag", NAME, folder, timeout_s=BUILD_S)
         found = NAME
-    found = str(engine.inspect("image", found.splitlines()[-1])["Id"])
-    write_sealed(_record(engine), NAME, found.encode())
+    found = str(runtime.inspect("image", found.splitlines()[-1])["Id"])
+    write_sealed(_record(runtime), NAME, found.encode())
     return found
 
 
-def _image_name(engine: Engine) -> str:
-    return (read_sealed(_record(engine), NAME) or NAME.encode()).decode()
+def _image_name(runtime: ContainerRuntime) -> str:
+    return (read_sealed(_record(runtime), NAME) or NAME.encode()).decode()
 
 
-def _record(engine: Engine) -> Path:
-    return cache_dir() / "images" / f"{Path(engine.tool).name}.json"
+def _record(runtime: ContainerRuntime) -> Path:
+    return cache_dir() / "images" / f"{Path(runtime.tool).name}.json"
 
 
 @contextlib.contextmanager

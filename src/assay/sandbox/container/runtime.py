@@ -1,4 +1,4 @@
-"""Control a container engine by its command line: Docker, or podman with the same commands."""
+"""Control a container runtime by its command line: Docker, or podman with the same commands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENGINES = ("docker", "podman")
 TOOL = "ASSAY_CONTAINER_ENGINE"
 QUESTION_S = 60.0
 REMOVAL_S = 20.0
-# Messages of Docker, of podman and of the library by which they talk to their engines.
+# Messages of Docker, of podman and of the library by which they talk to their runtimes.
 GONE = re.compile(
     r"[Cc]annot connect|unable to connect|connection refused|connection reset|error during connect"
     r"|shutting down|broken pipe|closed network connection|\bEOF\b"
@@ -29,13 +29,13 @@ WORKER_LABEL = "assay.worker"
 OWNER_LABEL = "assay.harness"
 
 
-class EngineGoneError(SandboxError):
-    """Report that the engine itself does not answer, which may be temporary."""
+class RuntimeGoneError(SandboxError):
+    """The runtime itself does not answer, which may be temporary."""
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
-    """Run a container engine's command, given by name or path."""
+class ContainerRuntime:
+    """The command of a container runtime, given by name or path."""
 
     tool: str
 
@@ -52,7 +52,7 @@ class Engine:
                 start_new_session=True,
             )
         except subprocess.TimeoutExpired as error:
-            raise EngineGoneError(
+            raise RuntimeGoneError(
                 f"{self.tool} {arguments[0]}: no answer within {timeout_s:g} s. Restart the "
                 "container runtime."
             ) from error
@@ -65,7 +65,7 @@ class Engine:
         lines = [line.strip() for line in said.splitlines()]
         telling = [line for line in lines if line and not HINT.match(line)] or ["no reason"]
         if gone := [line for line in telling if GONE.search(line)]:
-            return EngineGoneError(
+            return RuntimeGoneError(
                 f"{self.tool}: installed, but its runtime does not answer ({gone[-1]}). Start "
                 "it, or set DOCKER_HOST to its address."
             )
@@ -80,12 +80,12 @@ class Engine:
         return dict(found)
 
     def wait_until_there(self, seconds: float) -> None:
-        """Wait until the engine answers, for example while it is being restarted."""
+        """Wait until the runtime answers, for example while it is being restarted."""
         deadline = time.monotonic() + seconds
         while True:
             try:
                 self.run("version", timeout_s=10)
-            except EngineGoneError:
+            except RuntimeGoneError:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.5)
@@ -102,12 +102,12 @@ class Engine:
                     self.remove(container)
 
     def remove(self, container: str) -> None:
-        """Remove a container, if the engine answers and the container still exists."""
+        """Remove a container, if the runtime answers and the container still exists."""
         with contextlib.suppress(SandboxError):
             self.run("rm", "--force", container, timeout_s=REMOVAL_S)
 
     def _owner_of(self, container: str) -> str:
-        """Return a container's owner label. Of the two engines only Docker can list labels."""
+        """Return a container's owner label. Of the two runtimes only Docker can list labels."""
         try:
             labels = self.inspect("container", container)["Config"]["Labels"]
         except SandboxError:  # it has ended by itself meanwhile
@@ -115,12 +115,12 @@ class Engine:
         return str((labels or {}).get(OWNER_LABEL, ""))
 
 
-def find_engine() -> Engine:
-    """Return the engine that the user chose, or the first that is installed."""
+def find_runtime() -> ContainerRuntime:
+    """Return the runtime that the user chose, or the first that is installed."""
     wanted = os.environ.get(TOOL, "")
     for tool in [wanted] if wanted else ENGINES:
         if shutil.which(tool):
-            return Engine(tool)
+            return ContainerRuntime(tool)
     raise SandboxError(
         f"container runtime: {wanted or ' or '.join(ENGINES)} is not on PATH. Install one, or use "
         "--sandbox process."

@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import SandboxError
-from assay.sandbox.container.runtime import OWNER_LABEL, WORKER_LABEL, Engine, owner
+from assay.sandbox.container.runtime import OWNER_LABEL, WORKER_LABEL, ContainerRuntime, owner
 from assay.sandbox.host.dozing import Dozing
 from assay.sandbox.host.local import ENVIRONMENT
 from assay.sandbox.host.worker import (
     LateError,
     ProcessWatch,
-    Server,
     WorkerLostError,
+    WorkerServer,
     WorkerSettings,
     end_process,
 )
@@ -63,7 +63,7 @@ _uids = itertools.count(secrets.randbelow(UIDS))
 def run_arguments(
     image: str, name: str, limits: WorkerLimits, uid: int, *, podman: bool
 ) -> list[str]:
-    """Return the arguments of the engine's ``run`` command."""
+    """Return the arguments of the runtime's ``run`` command."""
     processes = limits.processes + OWN_PROCESSES
     room = f"rw,nosuid,nodev,mode=1777,size={limits.files_mb}m"
     if not podman:  # podman refuses this option
@@ -85,24 +85,24 @@ def run_arguments(
 class ContainerServers:
     """Start a container for a worker. It ends when its input is closed."""
 
-    def __init__(self, engine: Engine, image: str, settings: WorkerSettings) -> None:
-        self._engine = engine
+    def __init__(self, runtime: ContainerRuntime, image: str, settings: WorkerSettings) -> None:
+        self._runtime = runtime
         self._settings = settings
-        self._stream = _Stream(engine, image, settings)
+        self._stream = _Stream(runtime, image, settings)
         self.python = self._stream.python
         try:
-            self.programs: Server = self._server(b"z", "keeper")
+            self.programs: WorkerServer = self._server(b"z", "keeper")
         except SandboxError:
             self.close()
             raise
 
-    def start_oracle(self) -> Server:
+    def start_oracle(self) -> WorkerServer:
         return self._server(b"o", "oracle")
 
     def close(self) -> None:
         self._stream.kill()
 
-    def _server(self, name: bytes, role: RoleName) -> Server:
+    def _server(self, name: bytes, role: RoleName) -> WorkerServer:
         server = _Inside(self._stream, name)
         server.begin(role, LINK, self._settings)
         return server
@@ -111,8 +111,8 @@ class ContainerServers:
 class _Stream:
     """Share the container's input and output between its servers."""
 
-    def __init__(self, engine: Engine, image: str, settings: WorkerSettings) -> None:
-        self._engine = engine
+    def __init__(self, runtime: ContainerRuntime, image: str, settings: WorkerSettings) -> None:
+        self._runtime = runtime
         self._name = f"assay-{os.getpid()}-{os.urandom(4).hex()}"
         self._lock = threading.Lock()
         self._said = bytearray()
@@ -120,11 +120,11 @@ class _Stream:
         self._heard: dict[bytes, bytearray] = {b"z": bytearray(), b"o": bytearray()}
         self._pid = 0
         arguments = run_arguments(
-            image, self._name, settings.inside.limits, unused_uid(), podman=engine.is_podman()
+            image, self._name, settings.inside.limits, unused_uid(), podman=runtime.is_podman()
         )
         with tempfile.TemporaryFile() as log:
             self._process = subprocess.Popen(
-                [engine.tool, *arguments],
+                [runtime.tool, *arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -144,18 +144,18 @@ class _Stream:
             except (OSError, EOFError, ValueError, WorkerLostError) as error:
                 self.kill()
                 log.seek(0)
-                raise engine.failure(log.read().decode(errors="replace") or str(error)) from error
+                raise runtime.failure(log.read().decode(errors="replace") or str(error)) from error
 
     @property
     def pid(self) -> int:
         """Return the pid of the container's first process on this machine, or 0 if unknown."""
         if not self._pid:
             with contextlib.suppress(SandboxError):
-                self._pid = int(self._engine.inspect("container", self._name)["State"]["Pid"])
+                self._pid = int(self._runtime.inspect("container", self._name)["State"]["Pid"])
         return self._pid
 
     def send(self, name: bytes, data: bytes) -> None:
-        """Buffer a message until an answer is awaited, so that the engine wakes up only once."""
+        """Buffer a message until an answer is awaited, so that the runtime wakes up only once."""
         for start in range(0, len(data), PIECE):
             self._said += wire.frame(name, data[start : start + PIECE])
 
@@ -178,7 +178,7 @@ class _Stream:
 
     def kill(self) -> None:
         with self._lock:
-            end_process(self._process, lambda: self._engine.remove(self._name))
+            end_process(self._process, lambda: self._runtime.remove(self._name))
 
     def _write(self, data: bytes, deadline: float) -> None:
         """Write to the container. A paused one takes no more than fits into the pipe."""
@@ -206,7 +206,7 @@ class _Stream:
         return found
 
 
-class _Inside(Server):
+class _Inside(WorkerServer):
     """Talk to one of the two servers in a container."""
 
     def __init__(self, stream: _Stream, name: bytes) -> None:

@@ -58,8 +58,8 @@ class Recipe:
 
 
 @dataclass(frozen=True, slots=True)
-class Environment:
-    """Describe a finished environment. ``identity`` changes with all that may change a verdict."""
+class PackageEnvironment:
+    """A finished environment. ``identity`` changes with all that may change a verdict."""
 
     name: str
     identity: str
@@ -155,7 +155,7 @@ RECIPES = {
 }
 
 
-def find(name: str, tier: str = "", python: str = "") -> Environment:
+def find(name: str, tier: str = "", python: str = "") -> PackageEnvironment:
     """Return the finished environment. Raise SandboxError that says how to get it.
 
     Also raise it if the sandbox's ``tier`` cannot give what the environment allows, because right
@@ -179,10 +179,10 @@ def find(name: str, tier: str = "", python: str = "") -> Environment:
     if not (folder / READY).exists():
         raise SandboxError(f"environment '{name}': missing. Run 'assay env {name}'.")
     variables = tuple((key, value.replace(FOLDER, str(folder))) for key, value in recipe.variables)
-    return Environment(name, identity, folder, recipe.python, variables, recipe.allowed)
+    return PackageEnvironment(name, identity, folder, recipe.python, variables, recipe.allowed)
 
 
-def create(name: str, announce: Callable[[str], None] = lambda _: None) -> Environment:
+def create(name: str, announce: Callable[[str], None] = lambda _: None) -> PackageEnvironment:
     """Create the environment if it is missing. A second caller waits for the first."""
     from assay.sandbox.environments import build as environment_build
 

@@ -17,7 +17,7 @@ from assay import text_cases, types
 from assay.errors import SandboxError
 from assay.protocol import tests_digest
 from assay.sandbox import run_here
-from assay.sandbox.host.report import BrokeWorker, Outcome, Report, SandboxFailure
+from assay.sandbox.host.report import BrokeWorker, Outcome, SandboxFailure, WorkerReport
 from assay.sandbox.host.verdicts import verdict_of, with_outputs
 from assay.sandbox.host.warm import WarmWorkers
 from assay.sandbox.host.worker import (
@@ -69,8 +69,8 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
-    """Hold what sandboxes that judge the same jobs in several processes have in common."""
+class SharedSandboxSettings:
+    """What sandboxes that judge the same jobs in several processes have in common."""
 
     seed: str  # for jobs without one of their own
     alone: RWLock | None = None
@@ -84,8 +84,10 @@ class ForkServerSandbox(WarmWorkers[Worker]):
     it.
     """
 
-    def __init__(self, workers: int, first: Worker | None, shared: Shared | None = None) -> None:
-        shared = shared or Shared(secrets.token_hex(16))
+    def __init__(
+        self, workers: int, first: Worker | None, shared: SharedSandboxSettings | None = None
+    ) -> None:
+        shared = shared or SharedSandboxSettings(secrets.token_hex(16))
         super().__init__(workers, first, shared.alone)
         self._seed = shared.seed
         # A dozing program keeps its process and its imports, so their number is limited.
@@ -116,7 +118,7 @@ class ForkServerSandbox(WarmWorkers[Worker]):
     def outputs(self, jobs: Iterable[Job]) -> Iterator[tuple[Verdict, Cases | None]]:
         with contextlib.closing(self._reports(jobs)) as reports:
             for job, outcome in reports:
-                result = outcome.oracle_result if isinstance(outcome, Report) else None
+                result = outcome.oracle_result if isinstance(outcome, WorkerReport) else None
                 yield verdict_of(job, outcome), with_outputs(job.tests.cases, result)
 
     run_stage = run_here
@@ -149,7 +151,9 @@ class ForkServerSandbox(WarmWorkers[Worker]):
                 others_s = self._others_s()
                 report = self._report(job, lambda: None)
                 others_s = self._others_s() - others_s
-                if isinstance(report, Report) and _is_own_wait(report, _run_limits(job), others_s):
+                if isinstance(report, WorkerReport) and _is_own_wait(
+                    report, _run_limits(job), others_s
+                ):
                     report = dataclasses.replace(report, pressure="")
                 if lost and _is_lost(report) and self._control_passes(job):
                     return job, BrokeWorker(report.why)
@@ -247,7 +251,7 @@ def _run_limits(job: Job) -> Limits:
     return case_limits(limits) if job.tests.is_script else limits
 
 
-def _is_own_wait(report: Report, limits: Limits, others_s: float) -> bool:
+def _is_own_wait(report: WorkerReport, limits: Limits, others_s: float) -> bool:
     """Return whether a program that ran alone got all it needed to reach its CPU limit.
 
     Its own waiting for a CPU proves nothing: a program that sleeps often also waits after each

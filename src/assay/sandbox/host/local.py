@@ -26,9 +26,9 @@ from assay.sandbox.host.worker import (
     BusyTestsError,
     LateError,
     ProcessWatch,
-    Server,
     Start,
     WorkerLostError,
+    WorkerServer,
     WorkerSettings,
     end_process,
 )
@@ -92,12 +92,12 @@ class LocalServers:
         self._link, theirs = map(_above_standard, socket.socketpair())
         try:
             with theirs:
-                self.programs: Server = _Process(settings, "keeper", theirs)
+                self.programs: WorkerServer = _Process(settings, "keeper", theirs)
         except SandboxError:
             self._link.close()
             raise
 
-    def start_oracle(self) -> Server:
+    def start_oracle(self) -> WorkerServer:
         return _Process(self._settings, "oracle", self._link)
 
     def close(self) -> None:
@@ -110,7 +110,7 @@ def _above_standard(end: socket.socket) -> socket.socket:
         return socket.socket(fileno=fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 3))
 
 
-class _Process(Server):
+class _Process(WorkerServer):
     """Hold one isolated process that answers messages."""
 
     def __init__(self, settings: WorkerSettings, role: RoleName, link: socket.socket) -> None:

@@ -10,8 +10,8 @@ from assay.sandbox.inside.serving.messages import Seen
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """Hold a worker's report: the ``result`` of the program, and that of its oracle."""
+class WorkerReport:
+    """A worker's report: the ``result`` of the program, and that of its oracle."""
 
     result: Result | None
     exit_code: int
@@ -71,14 +71,16 @@ class BrokeWorker:
     killed_by_host = False
 
 
-Outcome = Report | SandboxFailure | BrokeWorker
+Outcome = WorkerReport | SandboxFailure | BrokeWorker
 
 
-def parse_report(data: list[Any], oracle_result: Result | None = None) -> Report | SandboxFailure:
+def parse_report(
+    data: list[Any], oracle_result: Result | None = None
+) -> WorkerReport | SandboxFailure:
     """Build a report from what a keeper has ``Seen``. These fields are a report's first ones."""
     seen = Seen(*data)
     result = read_result(data[0]) if data[0] else None
-    report = Report(result, *seen[1:], oracle_result=oracle_result)
+    report = WorkerReport(result, *seen[1:], oracle_result=oracle_result)
     if why := report.failure_of_ours:
         return SandboxFailure(why)
     return report

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 
 from assay import codec
-from assay.sandbox.host.report import BrokeWorker, Outcome, Report, SandboxFailure
+from assay.sandbox.host.report import BrokeWorker, Outcome, SandboxFailure, WorkerReport
 from assay.sandbox.inside.judging.messages import Result
 from assay.types import Cases, Job, Limits, Status, Verdict
 
@@ -70,7 +70,7 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _explain_end(report: Report, limits: Limits) -> tuple[str, str]:
+def _explain_end(report: WorkerReport, limits: Limits) -> tuple[str, str]:
     """Return the reason and detail for a program that ended before its tests did."""
     code, stopped, output = report.exit_code, report.stopped, report.output_tail.strip()
     if stopped == "memory" or report.out_of_memory:

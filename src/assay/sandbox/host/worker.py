@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from assay.errors import SandboxError
-from assay.sandbox.host.report import Report, SandboxFailure, parse_report
+from assay.sandbox.host.report import SandboxFailure, WorkerReport, parse_report
 from assay.sandbox.inside.judging import wire
 from assay.sandbox.inside.judging.latest import Latest
 from assay.sandbox.inside.judging.messages import read_result
@@ -87,8 +87,8 @@ class ProcessWatch(Protocol):
         ...
 
 
-class Server:
-    """Define one isolated process that answers messages."""
+class WorkerServer:
+    """One isolated process that answers messages."""
 
     about: About
 
@@ -148,9 +148,9 @@ class Server:
 class Servers(Protocol):
     """Define where a worker's two processes come from."""
 
-    programs: Server
+    programs: WorkerServer
 
-    def start_oracle(self) -> Server: ...
+    def start_oracle(self) -> WorkerServer: ...
     def close(self) -> None: ...
 
 
@@ -161,7 +161,7 @@ class Worker:
         self.settings = settings
         self._servers = servers
         self._programs = servers.programs
-        self._oracle: Server | None = None
+        self._oracle: WorkerServer | None = None
         self._known: Latest[str, None] = Latest()  # to the oracle
         self._killed = False
 
@@ -172,7 +172,7 @@ class Worker:
 
     def judge(
         self, order: Order, timeout_s: float, doze: Callable[[], None]
-    ) -> Report | SandboxFailure:
+    ) -> WorkerReport | SandboxFailure:
         """Return the outcome of a program whose tests run in its own process.
 
         ``doze`` is called when the program has been waiting for something, not working.
@@ -189,7 +189,7 @@ class Worker:
         tests: Callable[[], bytes],
         timeout_s: float,
         doze: Callable[[], None],
-    ) -> Report | SandboxFailure:
+    ) -> WorkerReport | SandboxFailure:
         """Judge a program whose tests run in the oracle, which caches them by ``key``.
 
         Random inputs of the tests depend on the ``seed``.
@@ -224,7 +224,7 @@ class Worker:
             if server:
                 server.kill()
 
-    def _started_oracle(self) -> Server:
+    def _started_oracle(self) -> WorkerServer:
         oracle = self._servers.start_oracle()
         if self._killed:
             oracle.kill()

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 from assay.errors import SandboxError
 from assay.sandbox import PAUSE, Item, Stage
-from assay.sandbox.judges.messages import Answers, Failed, Opening
+from assay.sandbox.judges.messages import Failed, Opening, StageAnswers
 from assay.sandbox.judges.process import JudgeProcess
 
 AHEAD = 8  # items per worker that a process holds, so that none of its workers waits
@@ -124,7 +124,7 @@ class Dispatch(Generic[C, P, R]):
         message = member.process.receive()
         if isinstance(message, Failed):
             raise message.error
-        if not isinstance(message, Answers):
+        if not isinstance(message, StageAnswers):
             member.finished = True
             return []
         results: list[R] = []

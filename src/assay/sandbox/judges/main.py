@@ -16,18 +16,18 @@ from typing import Any
 
 from assay.errors import AssayError, SandboxError
 from assay.sandbox import PAUSE, Item
-from assay.sandbox.host.fork_servers import Shared
+from assay.sandbox.host.fork_servers import SharedSandboxSettings
 from assay.sandbox.host.tiers import TIERS
 from assay.sandbox.judges.messages import (
-    Answers,
-    Beginning,
     Connection,
     ContextsReceived,
-    End,
     Failed,
     Finished,
     Items,
+    JudgeStageEnd,
+    JudgeStageStart,
     Opening,
+    StageAnswers,
 )
 from assay.sandbox.kinds.process import TierSandbox
 from assay.work import FileRWLock
@@ -49,7 +49,9 @@ def main(descriptor: int) -> None:
                 os.sched_setaffinity(0, opening.cores)
         for own in (descriptor, opening.gate, opening.room):
             os.set_inheritable(own, False)
-        shared = Shared(opening.seed, FileRWLock(opening.gate, opening.room), opening.dozing)
+        shared = SharedSandboxSettings(
+            opening.seed, FileRWLock(opening.gate, opening.room), opening.dozing
+        )
         sandbox = TierSandbox(opening.workers, TIERS[opening.tier], opening.python, None, shared)
         _JudgeProcess(connection, sandbox).serve()
     except EOFError:
@@ -62,7 +64,9 @@ class _JudgeProcess:
     def __init__(self, connection: Connection, sandbox: TierSandbox) -> None:
         self._connection = connection
         self._sandbox = sandbox
-        self._inbox: queue.SimpleQueue[Beginning | End | list[Item[Any, Any]]] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[JudgeStageStart | JudgeStageEnd | list[Item[Any, Any]]] = (
+            queue.SimpleQueue()
+        )
         self._outbox: queue.SimpleQueue[tuple[int, Any] | Finished | Failed] = queue.SimpleQueue()
         self._received = self._answered = 0
 
@@ -72,7 +76,7 @@ class _JudgeProcess:
             threading.Thread(target=target, daemon=True).start()
         while True:
             message = self._inbox.get()
-            if isinstance(message, Beginning):
+            if isinstance(message, JudgeStageStart):
                 try:
                     message.stage.run(self._sandbox, self._items(), self._answer)
                     self._outbox.put(Finished())
@@ -88,7 +92,7 @@ class _JudgeProcess:
             if self._inbox.empty():
                 yield PAUSE
             message = self._inbox.get()
-            if isinstance(message, End):
+            if isinstance(message, JudgeStageEnd):
                 return
             assert isinstance(message, list)
             pending.extend(message)
@@ -128,7 +132,7 @@ class _JudgeProcess:
                     if self._answered < self._received:
                         time.sleep(LINGER_S)
                     end = self._drain(answers)
-                    self._connection.send(Answers(answers))
+                    self._connection.send(StageAnswers(answers))
                 if end is not None:
                     self._connection.send(end)
         except OSError:

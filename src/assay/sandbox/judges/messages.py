@@ -38,8 +38,8 @@ class Opening(NamedTuple):
     cores: tuple[int, ...] = ()  # that the process and its workers use; none: all
 
 
-class Beginning(NamedTuple):
-    """Begin a stage."""
+class JudgeStageStart(NamedTuple):
+    """The start of a stage."""
 
     stage: Any
 
@@ -51,12 +51,12 @@ class Items(NamedTuple):
     items: list[tuple[int, int, Any]]  # tag, number of the context, payload
 
 
-class End(NamedTuple):
-    """End the items of a stage."""
+class JudgeStageEnd(NamedTuple):
+    """The end of the items of a stage."""
 
 
-class Answers(NamedTuple):
-    """Hold answers by tag. None: the item waits for others."""
+class StageAnswers(NamedTuple):
+    """Answers by tag. None: the item waits for others."""
 
     answers: list[tuple[int, Any]]
 
@@ -71,8 +71,8 @@ class Failed(NamedTuple):
     error: Exception
 
 
-ToJudge = Opening | Beginning | Items | End
-ToHarness = Answers | Finished | Failed
+ToJudge = Opening | JudgeStageStart | Items | JudgeStageEnd
+ToHarness = StageAnswers | Finished | Failed
 
 
 class ContextsSent:

@@ -14,10 +14,10 @@ from typing import Any
 from assay.errors import SandboxError
 from assay.sandbox import Item
 from assay.sandbox.judges.messages import (
-    Beginning,
     Connection,
     ContextsSent,
-    End,
+    JudgeStageEnd,
+    JudgeStageStart,
     Opening,
     ToHarness,
     ToJudge,
@@ -67,14 +67,14 @@ class JudgeProcess:
 
     def begin(self, stage: Any) -> None:
         """Send a stage. Items can follow."""
-        self._send(Beginning(stage))
+        self._send(JudgeStageStart(stage))
 
     def put(self, items: Iterable[Item[Any, Any]]) -> None:
         self._send(self._contexts.pack(items))
 
     def end(self) -> None:
         """Say that no more items of the stage follow."""
-        self._send(End())
+        self._send(JudgeStageEnd())
 
     def receive(self) -> ToHarness:
         """Return the next message. Raise EOFError if the process is gone."""

@@ -6,7 +6,7 @@ from assay.errors import SandboxError
 from assay.machine import usable_cores
 from assay.sandbox import Capabilities, sandboxes
 from assay.sandbox.container.image import image_id
-from assay.sandbox.container.runtime import EngineGoneError, find_engine
+from assay.sandbox.container.runtime import RuntimeGoneError, find_runtime
 from assay.sandbox.container.worker import INTERPRETER, ContainerServers
 from assay.sandbox.environments import interpreters
 from assay.sandbox.host.fork_servers import PROBE, ForkServerSandbox, settings_for
@@ -15,19 +15,19 @@ from assay.sandbox.host.tiers import CONTAINER, PODMAN
 from assay.sandbox.host.worker import Start, Worker, WorkerSettings
 from assay.types import Job
 
-ENGINE_BACK_S = 60.0  # an engine that is restarted takes this long at most
+RUNTIME_BACK_S = 60.0  # a runtime that is restarted takes this long at most
 
 
 class DockerSandbox(ForkServerSandbox):
     """Keep containers warm. Each ends with the harness, however that ends."""
 
     def __init__(self, workers: int) -> None:
-        self._engine = find_engine()
-        self._image = image_id(self._engine)
-        self._engine.remove_leftovers()
-        self._tier = PODMAN if self._engine.is_podman() else CONTAINER
+        self._runtime = find_runtime()
+        self._image = image_id(self._runtime)
+        self._runtime.remove_leftovers()
+        self._tier = PODMAN if self._runtime.is_podman() else CONTAINER
         settings = _settings(PROBE)
-        servers = ContainerServers(self._engine, self._image, settings)
+        servers = ContainerServers(self._runtime, self._image, settings)
         self._python = servers.python
         super().__init__(workers, Worker(settings, servers))
 
@@ -43,10 +43,10 @@ class DockerSandbox(ForkServerSandbox):
 
     def _new_worker(self, settings: WorkerSettings) -> Worker:
         try:
-            servers = ContainerServers(self._engine, self._image, settings)
-        except EngineGoneError:
-            self._engine.wait_until_there(ENGINE_BACK_S)
-            servers = ContainerServers(self._engine, self._image, settings)
+            servers = ContainerServers(self._runtime, self._image, settings)
+        except RuntimeGoneError:
+            self._runtime.wait_until_there(RUNTIME_BACK_S)
+            servers = ContainerServers(self._runtime, self._image, settings)
         return Worker(settings, servers)
 
 

@@ -12,7 +12,12 @@ from assay.machine import usable_cores
 from assay.sandbox import Capabilities, Sandbox, sandboxes
 from assay.sandbox.environments import interpreters
 from assay.sandbox.environments.interpreters import Interpreter
-from assay.sandbox.host.fork_servers import PROBE, ForkServerSandbox, Shared, settings_for
+from assay.sandbox.host.fork_servers import (
+    PROBE,
+    ForkServerSandbox,
+    SharedSandboxSettings,
+    settings_for,
+)
 from assay.sandbox.host.local import LocalServers, start_with
 from assay.sandbox.host.tiers import TIERS, WATCHED, Tier
 from assay.sandbox.host.worker import Worker, WorkerSettings
@@ -32,7 +37,7 @@ class TierSandbox(ForkServerSandbox):
         tier: Tier,
         python: Interpreter,
         first: Worker | None = None,
-        shared: Shared | None = None,
+        shared: SharedSandboxSettings | None = None,
     ) -> None:
         self.tier = tier
         self.python = python
@@ -55,7 +60,11 @@ class ProcessSandbox(TierSandbox):
     """Choose the tier, and say what it promises."""
 
     def __init__(
-        self, workers: int, tier: str = "auto", shared: Shared | None = None, python: str = ""
+        self,
+        workers: int,
+        tier: str = "auto",
+        shared: SharedSandboxSettings | None = None,
+        python: str = "",
     ) -> None:
         interpreter = interpreters.choose(python)
         found, first, self._refused = _first_worker(tier, interpreter)
@@ -135,5 +144,5 @@ def _open(workers: int, tier: str, python: str = "") -> Sandbox:
 def open_judges(workers: int, tier: str, judges: int, python: str = "") -> JudgeProcesses:
     """Open a sandbox whose workers are shared by judge processes."""
     alone, seed = open_file_lock(), secrets.token_hex(16)
-    here = ProcessSandbox(workers, tier, Shared(seed, alone), python)
+    here = ProcessSandbox(workers, tier, SharedSandboxSettings(seed, alone), python)
     return JudgeProcesses(here, here.tier.name, here.python, seed, alone, workers, judges)

@@ -32,7 +32,7 @@ from assay.sandbox.host.fork_servers import (
     for_oracle,
     task_of,
 )
-from assay.sandbox.host.report import BrokeWorker, Report, SandboxFailure
+from assay.sandbox.host.report import BrokeWorker, SandboxFailure, WorkerReport
 from assay.sandbox.host.tiers import SEPARATED, SHARED
 from assay.sandbox.host.verdicts import INVALID, verdict_of, with_outputs
 from assay.sandbox.host.warm import WarmWorkers
@@ -40,7 +40,7 @@ from assay.sandbox.inside.judging import wire
 from assay.sandbox.inside.judging.latest import Latest
 from assay.sandbox.inside.judging.messages import Result
 from assay.sandbox.wasm import component
-from assay.sandbox.wasm.messages import GuestLimits, GuestReport, How, Request, read_report
+from assay.sandbox.wasm.messages import GuestLimits, GuestReport, GuestRequest, How, read_report
 from assay.types import Cases, Job, Program, Tests, Verdict
 
 TIER = "guest"
@@ -212,7 +212,7 @@ class _Worker:
         if apart and key not in self._known.items:
             body = for_oracle(tests).decode()
             self._known.add(key, None, len(body))
-        request = Request(task_of(job), key, body, seed, limits)
+        request = GuestRequest(task_of(job), key, body, seed, limits)
         try:
             wire.send(self._input.fileno(), request)
         except (OSError, ValueError) as error:
@@ -265,12 +265,12 @@ def _verdict(job: Job, outcome: Outcome) -> Verdict:
     return verdict_of(job, _as_if_native(outcome) if isinstance(outcome, GuestReport) else outcome)
 
 
-def _as_if_native(report: GuestReport) -> Report:
+def _as_if_native(report: GuestReport) -> WorkerReport:
     """Return the report as a fork server would have made it."""
     result, how = report.result, report.ended
     if how and not (result and (result.status == "fail" or result.status in INVALID)):
         result = _cut_off(result or Result("ended"), how, report.detail)  # it did not fail before
-    return Report(
+    return WorkerReport(
         result=result,
         exit_code=0,
         stopped=how if how in ("cpu", "wall") else None,

@@ -33,8 +33,8 @@ NDJSON = "application/x-ndjson"
 JUDGE_HEADER = "Assay-Judge"  # what the service is, in JSON
 
 
-class UnknownTestsError(Exception):
-    """Report names of tests that the service does not hold."""
+class MissingTestsError(Exception):
+    """The service does not hold the tests of these names."""
 
     def __init__(self, names: list[str]) -> None:
         super().__init__("unknown tests")
@@ -52,7 +52,7 @@ class _BusyError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ServiceAddress:
     """The address of a service, and the headers that it needs."""
 
     host: str
@@ -65,7 +65,7 @@ class Address:
         return f"http{'s' * self.is_encrypted}://{self.host}:{self.port}{self.path}"
 
 
-def parse_address(url: str, token: str = "") -> Address:
+def parse_address(url: str, token: str = "") -> ServiceAddress:
     """Return the parts of a URL. A token may also be its password. Raise SandboxError."""
     try:
         parts = urlsplit(url)
@@ -89,7 +89,7 @@ def parse_address(url: str, token: str = "") -> Address:
         headers["Authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
     default = 443 if encrypted else 80
     path = parts.path.rstrip("/")
-    return Address(parts.hostname, port or default, encrypted, path, headers)
+    return ServiceAddress(parts.hostname, port or default, encrypted, path, headers)
 
 
 class JudgeClient:
@@ -131,7 +131,7 @@ class JudgeClient:
         """Yield the lines of an answer as they come; the last one has the field ``end``.
 
         An answer that breaks off ends without it. Raise SandboxError, also if the service is not
-        the one that ``about`` described; UnknownTestsError; or TooLargeError.
+        the one that ``about`` described; MissingTestsError; or TooLargeError.
         """
         content = json.dumps({**body, "stream": True}, separators=(",", ":")).encode()
         return self._persist("POST", "/judge", content, stream=True)
@@ -225,7 +225,7 @@ class JudgeClient:
         except (ValueError, KeyError, TypeError):
             data, detail = {}, content[:200].decode(errors="replace")
         if status == 409 and isinstance(names := data.get("unknown_tests"), list):
-            raise UnknownTestsError([str(name) for name in names])
+            raise MissingTestsError([str(name) for name in names])
         if status == 413:
             raise TooLargeError
         if status in BUSY:

@@ -11,8 +11,8 @@ from typing import Any
 from assay.errors import SandboxError
 from assay.sandbox.remote.client import (
     JudgeClient,
+    MissingTestsError,
     TooLargeError,
-    UnknownTestsError,
     number_of,
 )
 from assay.sandbox.remote.wire import decode_outputs, decode_verdict, encode_tests, name_tests
@@ -158,7 +158,7 @@ class Exchange:
                     if "index" in line:
                         job = left.pop(number_of(line, order, left))
                         yield _outcome(job, line)
-            except UnknownTestsError as error:
+            except MissingTestsError as error:
                 sends |= set(error.names)
             except TooLargeError:
                 yield from self._halve(list(left.values()))

@@ -17,8 +17,8 @@ PATIENCE = 4  # times the wall limit, for a program that gets no CPU
 STARVED = 0.1  # of the wall limit spent waiting for a CPU
 
 
-class Clock(threading.Thread):
-    """Advance the engine's epochs with the CPU time of the thread that runs programs."""
+class EpochClock(threading.Thread):
+    """A clock of the engine's epochs: the CPU time of the thread that runs programs."""
 
     def __init__(self, engine: Any) -> None:
         super().__init__(daemon=True)
@@ -60,7 +60,7 @@ def _cpu_clock() -> Callable[[], float]:
 class Watchdog(threading.Thread):
     """End the process with a last message when a program only waits, so that no epochs pass."""
 
-    def __init__(self, replies: int, clock: Clock) -> None:
+    def __init__(self, replies: int, clock: EpochClock) -> None:
         super().__init__(daemon=True)
         self._replies, self._clock = replies, clock
         self._lock = threading.Lock()

@@ -37,8 +37,8 @@ STACK_BYTES = (2 << 20) - (1 << 16)  # wasmtime allows no more
 
 
 @dataclass(frozen=True, slots=True)
-class Lacks:
-    """List names of this Python's standard library that the guest lacks."""
+class GuestLacks:
+    """The names of this Python's standard library that the guest lacks."""
 
     modules: tuple[str, ...]
     names: dict[str, tuple[str, ...]]  # by module
@@ -56,7 +56,7 @@ class Build:
     sha256: dict[str, str]  # by file
     packages: dict[str, str]  # and their versions
     python: str  # the guest's
-    lacks: Lacks
+    lacks: GuestLacks
 
 
 def open_engine() -> Any:

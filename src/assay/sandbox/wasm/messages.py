@@ -21,8 +21,8 @@ class GuestLimits(NamedTuple):
     memory_mb: int
 
 
-class Request(NamedTuple):
-    """Hold a program to be judged."""
+class GuestRequest(NamedTuple):
+    """A program to be judged."""
 
     task: Task
     key: str  # of separated tests; empty: the tests are in the task
@@ -49,9 +49,9 @@ class GuestReport(NamedTuple):
         return bool(self.starved or self.lost)
 
 
-def read_request(data: list[Any]) -> Request:
+def read_request(data: list[Any]) -> GuestRequest:
     task, key, tests, seed, limits = data
-    return Request(Task(*task), key, tests, seed, GuestLimits(*limits))
+    return GuestRequest(Task(*task), key, tests, seed, GuestLimits(*limits))
 
 
 def read_report(data: list[Any]) -> GuestReport:

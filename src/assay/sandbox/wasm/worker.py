@@ -22,9 +22,9 @@ from wasmtime import component
 
 from assay.sandbox.inside.judging import judge, plain, wire
 from assay.sandbox.inside.judging.messages import TEXTS, Result, Task, read_result
-from assay.sandbox.wasm.clock import TICK_S, Clock, Watchdog
+from assay.sandbox.wasm.clock import TICK_S, EpochClock, Watchdog
 from assay.sandbox.wasm.component import open_engine
-from assay.sandbox.wasm.messages import GuestLimits, GuestReport, How, Request, read_request
+from assay.sandbox.wasm.messages import GuestLimits, GuestReport, GuestRequest, How, read_request
 
 MIB = 1 << 20
 TESTS_MB = 1024  # memory of the instance with the tests
@@ -42,28 +42,28 @@ ENDS: dict[str, How] = {"interrupt": "cpu", "stack exhausted": "stack", "Exited 
 
 
 @dataclass(frozen=True, slots=True)
-class End:
-    """Report how an instance ended before it answered."""
+class InstanceEnd:
+    """How an instance ended before it answered."""
 
     how: How
     detail: str
 
 
-class EndedError(Exception):
-    """Report that an instance ended before it answered.
+class InstanceEndedError(Exception):
+    """An instance ended before it answered.
 
     Keep only its ``end``: an error refers to frames, and these to the instance with all its memory.
     """
 
     def __init__(self, how: How, detail: str) -> None:
         super().__init__(detail)
-        self.end = End(how, detail)
+        self.end = InstanceEnd(how, detail)
 
 
 class Guest:
     """Hold one instance of the component."""
 
-    def __init__(self, machine: Machine, memory_mb: int) -> None:
+    def __init__(self, machine: WasmMachine, memory_mb: int) -> None:
         self._clock = machine.clock
         self._store = wasmtime.Store(machine.engine)
         self._store.set_wasi(wasmtime.WasiConfig())  # no folder, no variable, no network
@@ -73,7 +73,7 @@ class Guest:
         self._functions: dict[str, component.Func] = {}
 
     def call(self, name: str, *arguments: str, cpu_s: float) -> str:
-        """Call a function. Raise EndedError if it does not return within the CPU seconds."""
+        """Call a function. Raise InstanceEndedError unless it returns within the CPU seconds."""
         if name not in self._functions:
             self._functions[name] = self._instance.get_func(self._store, name)
         function = self._functions[name]
@@ -84,7 +84,9 @@ class Guest:
         except (wasmtime.WasmtimeError, wasmtime.Trap, wasmtime.ExitTrap) as error:
             text = str(error)
             how: How = next((how for words, how in ENDS.items() if words in text), "trap")
-            raise EndedError(how, (text.strip().splitlines() or [""])[-1].strip()) from error
+            raise InstanceEndedError(
+                how, (text.strip().splitlines() or [""])[-1].strip()
+            ) from error
         return str(result)
 
     def close(self) -> None:
@@ -97,15 +99,15 @@ class Guest:
         self._store.set_epoch_deadline(max(1, round(cpu_s / TICK_S)))
 
 
-class Program:
-    """Hold an instance with a program, within its limits. ``end`` says how it ended."""
+class GuestProgram:
+    """An instance with a program, within its limits. ``end`` says how it ended."""
 
-    def __init__(self, machine: Machine, task: Task, limits: GuestLimits) -> None:
+    def __init__(self, machine: WasmMachine, task: Task, limits: GuestLimits) -> None:
         self._machine, self._task, self._limits = machine, task, limits
         self._guest = Guest(machine, limits.memory_mb)
         self._left_s = limits.cpu_s
         self._calls = ""
-        self.end: End | None = None
+        self.end: InstanceEnd | None = None
         self._said = 0  # characters
 
     def close(self) -> None:
@@ -137,13 +139,13 @@ class Program:
         allowed_s = min(call_s, self._left_s)
         try:
             return self._call("answer", calls, allowed_s)
-        except EndedError as error:
+        except InstanceEndedError as error:
             self.end = error.end
         if self.end.how != "cpu":
             return ""
         if allowed_s == call_s:
             native_s = self._limits.call_cpu_s / self._limits.slower
-            self.end = End("call", f"used {native_s:g} s of CPU time in one call")
+            self.end = InstanceEnd("call", f"used {native_s:g} s of CPU time in one call")
         # Tests as code stop at the first failure: there nothing more is counted.
         return self._again(received) if self._task.abridged else ""
 
@@ -152,7 +154,7 @@ class Program:
         self._guest.close()
         self._guest = Guest(self._machine, self._limits.memory_mb)
         answers: list[str] = []
-        with contextlib.suppress(EndedError):
+        with contextlib.suppress(InstanceEndedError):
             self._load(received, 0.0, AGAIN_S)
             until = self._machine.clock.now_s() + AGAIN_S
             calls = self._calls
@@ -173,19 +175,19 @@ class Program:
             text = self._guest.call(name, argument, cpu_s=cpu_s)
             self._said += len(text)
             if len(text) > LARGEST_ANSWER or _items(text) > MOST_ITEMS or _is_too_deep(text):
-                raise EndedError(
+                raise InstanceEndedError(
                     "answer", "returned a value that is too large or nested too deeply"
                 )
         except MemoryError as error:
             self._said += MUCH
-            raise EndedError("answer", "returned a value that is too large") from error
+            raise InstanceEndedError("answer", "returned a value that is too large") from error
         finally:
             self._left_s -= self._machine.clock.now_s() - started
         return text
 
 
-class Machine:
-    """Hold the component, and what its instances have in common."""
+class WasmMachine:
+    """The component, and what its instances have in common."""
 
     def __init__(self, path: str) -> None:
         self.engine = open_engine()
@@ -195,11 +197,11 @@ class Machine:
         self._answers: Callable[[str], str] | None = None  # while tests wait for a program
         with self.linker.root() as root:
             root.add_func("call", self._call)
-        self.clock = Clock(self.engine)
+        self.clock = EpochClock(self.engine)
         self.clock.start()
         self._oracle: Guest | None = None
 
-    def judged(self, request: Request) -> GuestReport:
+    def judged(self, request: GuestRequest) -> GuestReport:
         """Return a program's report."""
         key = request.key
         _limit_memory(request.limits.memory_mb)
@@ -208,25 +210,25 @@ class Machine:
         if key and self._oracle and request.tests is not None:  # whatever the program does
             try:
                 self._oracle.call("keep", key, request.tests, cpu_s=TESTS_CPU_S)
-            except EndedError as error:
+            except InstanceEndedError as error:
                 unfit = Result("unfit", detail=f"the tests ended: {error}")
                 return self._forget(GuestReport(unfit))
-        with closing(Program(self, request.task, request.limits)) as program:
+        with closing(GuestProgram(self, request.task, request.limits)) as program:
             report = self._run(key, request.seed, program)
             return self._forget(report) if program.is_loud else report
 
-    def _run(self, key: str, seed: str, program: Program) -> GuestReport:
+    def _run(self, key: str, seed: str, program: GuestProgram) -> GuestReport:
         try:
             if lack := program.lack():
                 return GuestReport(Result("unsupported", detail=lack))
             if not key:
                 return _parse_report(program.judged())
             program.load()
-        except EndedError as error:
+        except InstanceEndedError as error:
             return _ended(None, error.end)
         return self._run_tests(key, seed, program)
 
-    def _run_tests(self, key: str, seed: str, program: Program) -> GuestReport:
+    def _run_tests(self, key: str, seed: str, program: GuestProgram) -> GuestReport:
         assert self._oracle is not None
         oracle = self._oracle
         left_s, resumed = TESTS_CPU_S, self.clock.now_s()
@@ -244,7 +246,7 @@ class Machine:
         self._answers = answer
         try:
             result = read_result(json.loads(oracle.call("trial", key, seed, cpu_s=left_s)))
-        except EndedError as error:
+        except InstanceEndedError as error:
             if program.end is not None:
                 return self._forget(_ended(None, program.end))
             if error.end.how == "cpu":
@@ -272,7 +274,7 @@ class Machine:
             self._answers = answers
 
 
-def _ended(result: Result | None, end: End | None) -> GuestReport:
+def _ended(result: Result | None, end: InstanceEnd | None) -> GuestReport:
     if end is None:
         return GuestReport(result)
     return GuestReport(result, end.how, end.detail)
@@ -322,7 +324,7 @@ def _limit_memory(program_mb: int) -> None:
 def main() -> None:
     replies = os.dup(1)
     os.dup2(2, 1)
-    machine = Machine(sys.argv[1])
+    machine = WasmMachine(sys.argv[1])
     if sys.argv[2:] == ["about"]:
         wire.write(replies, Guest(machine, 512).call("about", cpu_s=60).encode())
         return

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 from assay.judging import JudgeTask
 from assay.sandbox import PAUSE
-from assay.serve.engine.work import Answer, Work
+from assay.serve.engine.work import JudgeAnswer, JudgeWork
 
-Task = tuple[JudgeTask, Work]
+Task = tuple[JudgeTask, JudgeWork]
 
 
 class FullError(Exception):
@@ -29,7 +29,7 @@ class Ticket:
 
     client: str
     size: int  # bytes
-    answer: Callable[[Sequence[Answer]], None]  # called from any thread
+    answer: Callable[[Sequence[JudgeAnswer]], None]  # called from any thread
     waiting: deque[Task]
     taken: dict[int, Task] = field(default_factory=dict)  # by number
     cancelled: bool = False
@@ -134,9 +134,9 @@ class Backlog:
                 return task
         return None
 
-    def answer(self, answers: Sequence[Answer]) -> None:
+    def answer(self, answers: Sequence[JudgeAnswer]) -> None:
         """Pass answers on to their requests."""
-        by_ticket: dict[int, tuple[Ticket, list[Answer]]] = {}
+        by_ticket: dict[int, tuple[Ticket, list[JudgeAnswer]]] = {}
         with self._changed:
             for one in answers:
                 ticket = self._tickets.pop(one.number, None)

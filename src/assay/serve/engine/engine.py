@@ -11,7 +11,7 @@ from assay.errors import AssayError
 from assay.sandbox import Sandbox
 from assay.serve.engine.backlog import Backlog, Room, Ticket
 from assay.serve.engine.stage import ServeStage, invalid_answer
-from assay.serve.engine.work import Answer
+from assay.serve.engine.work import JudgeAnswer
 
 AHEAD = 8  # programs per worker that are taken from the queue
 ATTEMPTS = 2  # of a program whose stage ends
@@ -22,8 +22,8 @@ LEAST_RETRY_S, MOST_RETRY_S = 1, 60
 Report = Callable[[str], None]
 
 
-class Engine:
-    """Run one stage for as long as the server runs. If the stage fails, start another one.
+class StageSupervisor:
+    """The stage that runs for as long as the server does. If it fails, another one is started.
 
     A program that loses its stage twice is ``invalid``: a failure of the server is never a wrong
     answer.
@@ -83,7 +83,7 @@ class Engine:
             except Exception as error:  # a bug of ours must not end the service
                 self._fail(f"{type(error).__name__}: {error}")
 
-    def _answer(self, answers: Sequence[Answer]) -> None:
+    def _answer(self, answers: Sequence[JudgeAnswer]) -> None:
         with self._lock:
             self._answered.append((time.monotonic(), len(answers)))
             self._forget()

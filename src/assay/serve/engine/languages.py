@@ -10,9 +10,9 @@ from pathlib import Path
 
 from assay.judging import JudgeTask
 from assay.serve.engine.backlog import Ticket
-from assay.serve.engine.engine import Engine
+from assay.serve.engine.engine import StageSupervisor
 from assay.serve.engine.stage import GROUP
-from assay.serve.engine.work import Answer, Work
+from assay.serve.engine.work import JudgeAnswer, JudgeWork
 from assay.types import Cases, Limits, Problem, Tests
 
 OUTPUT_BYTES = 1 << 20
@@ -50,13 +50,13 @@ def make_run(
     given: str = "",
     files: Sequence[tuple[str, str]] = (),
     fetch: Sequence[str] = (),
-) -> tuple[JudgeTask, Work]:
+) -> tuple[JudgeTask, JudgeWork]:
     """Return the work that runs a program. ``files`` are names with contents in base64."""
     job = (language, code, given, list(files), list(fetch), OUTPUT_BYTES)
-    return RUN, Work(number, "run", f"JOB = {job!r}\n", limits)
+    return RUN, JudgeWork(number, "run", f"JOB = {job!r}\n", limits)
 
 
-def find_languages(engine: Engine) -> dict[str, Language]:
+def find_languages(engine: StageSupervisor) -> dict[str, Language]:
     """Return the languages whose programs run in this sandbox.
 
     One that a busy machine could not try is tried again: it would be missing until the end.
@@ -79,15 +79,15 @@ def find_languages(engine: Engine) -> dict[str, Language]:
     return {one.name: one for one in KNOWN if one.name in found}
 
 
-def _try(engine: Engine, languages: Sequence[Language]) -> dict[str, Answer]:
+def _try(engine: StageSupervisor, languages: Sequence[Language]) -> dict[str, JudgeAnswer]:
     """Return how the probes of languages ended, as far as they did in time."""
     backlog = engine.backlog
-    arrived: queue.SimpleQueue[Sequence[Answer]] = queue.SimpleQueue()
+    arrived: queue.SimpleQueue[Sequence[JudgeAnswer]] = queue.SimpleQueue()
     tasks = [make_run(backlog.next_number(), one.name, one.probe, Limits()) for one in languages]
     names = {work.number: one.name for (_, work), one in zip(tasks, languages, strict=True)}
     ticket = Ticket("", 0, arrived.put, deque(tasks))
     engine.submit(ticket)
-    found: dict[str, Answer] = {}
+    found: dict[str, JudgeAnswer] = {}
     while len(found) < len(languages):
         try:
             batch = arrived.get(timeout=PROBE_S)

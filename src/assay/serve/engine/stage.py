@@ -16,11 +16,11 @@ from assay.judging import Attempts, Computation, JudgeTask, begin, decide
 from assay.sandbox import PAUSE, Item, Sandbox
 from assay.sandbox.environments.interpreters import for_extraction
 from assay.sandbox.remote.wire import encode_verdict
-from assay.serve.engine.work import Answer, Ended, Work
+from assay.serve.engine.work import EndedRun, JudgeAnswer, JudgeWork
 from assay.types import Cases, Job, Program, Verdict
 
-WorkItem = Item[JudgeTask, Work]
-Reply = Callable[[int, Answer | None], None]
+WorkItem = Item[JudgeTask, JudgeWork]
+Reply = Callable[[int, JudgeAnswer | None], None]
 GROUP = "run"  # of the one call of ``run_inside``
 
 
@@ -36,11 +36,11 @@ class ServeStage:
         with Extractor(self.extractors, interpreter=interpreter) as extractor:
             _Flow(self.ahead, extractor, answer, sandbox).run(items)
 
-    def give_up(self, context: JudgeTask, payload: Work, why: str) -> Answer:  # noqa: ARG002
+    def give_up(self, context: JudgeTask, payload: JudgeWork, why: str) -> JudgeAnswer:  # noqa: ARG002
         return invalid_answer(payload, why)
 
 
-def invalid_answer(work: Work, why: str) -> Answer:
+def invalid_answer(work: JudgeWork, why: str) -> JudgeAnswer:
     """Return the answer for a program that the harness could not judge."""
     return _answer(work, Verdict(work.task_id, work.position, "invalid", "sandbox-error", why))
 
@@ -49,7 +49,7 @@ def invalid_answer(work: Work, why: str) -> Answer:
 class _Open:
     """Hold a program that is not answered yet."""
 
-    work: Work
+    work: JudgeWork
     attempts: Attempts
     later: bool = False  # on the second way
     computation: Computation | None = None  # of its arguments, which is being executed
@@ -71,7 +71,7 @@ class _Flow:
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._texts: queue.SimpleQueue[WorkItem | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
-        self._later: dict[int, Work] = {}  # open items on the second way
+        self._later: dict[int, JudgeWork] = {}  # open items on the second way
         self._failure: BaseException | None = None
 
     def run(self, items: Iterator[WorkItem | None]) -> None:
@@ -214,23 +214,23 @@ def _job(item: WorkItem, program: Program) -> Job:
 
 
 def _answer(
-    work: Work, verdict: Verdict, cases: Cases | None = None, program: Program | None = None
-) -> Answer:
+    work: JudgeWork, verdict: Verdict, cases: Cases | None = None, program: Program | None = None
+) -> JudgeAnswer:
     if work.kind == "run":
         ended, refused = read_run(cases)
-        return Answer(
+        return JudgeAnswer(
             work.number, verdict.status, verdict.reason, b"", verdict.cpu_s, verdict.detail,
             verdict.wall_s, verdict.output, ended, refused,
         )  # fmt: skip
     code = program.code if program and work.kind == "completion" else ""
     line = encode_verdict(verdict, work.name, code if work.with_program else None, cases)
-    return Answer(
+    return JudgeAnswer(
         work.number, verdict.status, verdict.reason, line, verdict.cpu_s, verdict.detail,
         verdict.wall_s, verdict.output, program=code, rule=verdict.rule,
     )  # fmt: skip
 
 
-def read_run(cases: Cases | None) -> tuple[Ended | None, str]:
+def read_run(cases: Cases | None) -> tuple[EndedRun | None, str]:
     """Return how a run ended, if it did, or why it could not start. A program may forge either.
 
     It is read as it is encoded, in the service's own process: to decode it can take long.
@@ -245,7 +245,7 @@ def read_run(cases: Cases | None) -> tuple[Ended | None, str]:
                 outputs = bytes.fromhex(out["bytearray"]), bytes.fromhex(err["bytearray"])
                 pairs = [file["tuple"] for file in files]
                 found = {str(name): bytes.fromhex(data["bytearray"]) for name, data in pairs}
-                return Ended(code, seconds, *outputs, found), ""
+                return EndedRun(code, seconds, *outputs, found), ""
     except (ValueError, TypeError, KeyError, IndexError):
         pass
     return None, ""

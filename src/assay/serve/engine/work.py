@@ -10,8 +10,8 @@ from assay.types import Limits, PromptForm
 Kind = Literal["program", "completion", "run"]
 
 
-class Work(NamedTuple):
-    """Hold one program on its way to a verdict."""
+class JudgeWork(NamedTuple):
+    """One program on its way to a verdict."""
 
     number: int  # unique in the server
     kind: Kind
@@ -28,8 +28,8 @@ class Work(NamedTuple):
     alone: bool = False  # its tests measure time
 
 
-class Ended(NamedTuple):
-    """Hold what ``run_inside`` saw of a program."""
+class EndedRun(NamedTuple):
+    """What ``run_inside`` saw of a program."""
 
     exit_code: int
     seconds: float
@@ -38,8 +38,8 @@ class Ended(NamedTuple):
     files: Mapping[str, bytes]
 
 
-class Answer(NamedTuple):
-    """Hold the outcome of one program: a line of JSON for clients, and facts for the server."""
+class JudgeAnswer(NamedTuple):
+    """The outcome of one program: a line of JSON for clients, and facts for the server."""
 
     number: int
     status: str
@@ -49,7 +49,7 @@ class Answer(NamedTuple):
     detail: str = ""
     wall_s: float = 0.0
     output: str = ""
-    ended: Ended | None = None  # of a run: how it ended; none: it was stopped
+    ended: EndedRun | None = None  # of a run: how it ended; none: it was stopped
     refused: str = ""  # of a run: why it could not start
     program: str = ""  # that was extracted
     rule: str = ""

@@ -22,10 +22,10 @@ from assay.prompts import DEFAULT_STRATEGY, find_strategy
 from assay.serve.catalogue import Served, UnknownError
 from assay.serve.engine.backlog import FullError
 from assay.serve.engine.languages import make_run
-from assay.serve.engine.work import Answer, Work
+from assay.serve.engine.work import JudgeAnswer, JudgeWork
 from assay.serve.fusion.requests import Dataset, RunCode, read_dataset, read_run_code
 from assay.serve.judge_api import find_benchmark
-from assay.serve.replies import RefusedError, read_body, reply_json
+from assay.serve.replies import RequestRefusedError, read_body, reply_json
 from assay.serve.service import Service
 from assay.types import Problem, PromptForm
 
@@ -98,14 +98,14 @@ class FusionApi:
         limits = subject.limits
         if wanted.run_timeout is not None:
             limits = replace(limits, cpu_s=min(wanted.run_timeout, service.options.limits.cpu_s))
-        work = Work(
+        work = JudgeWork(
             number=service.engine.backlog.next_number(), kind="completion", text=wanted.completion,
             limits=limits, task_id=task_id, form="text" if wanted.is_fewshot else "chat",
         )  # fmt: skip
         request.state.programs = 1
         (answer,) = await service.all_answers(request, [(subject, work)], len(body))
         if answer.status == "invalid":  # never a rejected program
-            raise RefusedError(503, f"SandboxError: {answer.reason}: {answer.detail}")
+            raise RequestRefusedError(503, f"SandboxError: {answer.reason}: {answer.detail}")
         return reply_json(render_submission(answer, wanted, subject))
 
     async def _read(self, request: Request, *, names_task: bool = False) -> Dataset:
@@ -115,8 +115,8 @@ class FusionApi:
         )
 
     async def _wait_and_judge(
-        self, request: Request, task: tuple[JudgeTask, Work], size: int, patience_s: float
-    ) -> Answer:
+        self, request: Request, task: tuple[JudgeTask, JudgeWork], size: int, patience_s: float
+    ) -> JudgeAnswer:
         """Judge one program, and wait for room in a full queue as SandboxFusion does.
 
         verl takes 429 for a failed program. Raise FullError if there is no room in time.
@@ -134,18 +134,18 @@ class FusionApi:
 
     async def unsupported(self, _request: Request) -> Response:
         """Refuse a route of SandboxFusion that does not exist here."""
-        raise RefusedError(501, "this route of SandboxFusion is not supported")
+        raise RequestRefusedError(501, "this route of SandboxFusion is not supported")
 
     async def _served(self, dataset: str) -> Served:
         name = ALIASES.get(dataset, dataset)
         try:
             self._service.catalogue.find(name)
         except UnknownError:
-            raise RefusedError(400, f"no eval class found for dataset {dataset}") from None
+            raise RequestRefusedError(400, f"no eval class found for dataset {dataset}") from None
         return await find_benchmark(self._service, name)
 
 
-def render_run(answer: Answer, wanted: RunCode) -> dict[str, Any]:
+def render_run(answer: JudgeAnswer, wanted: RunCode) -> dict[str, Any]:
     """Return the outcome of a run as SandboxFusion does."""
     if answer.refused:
         return _response("SandboxError", answer.refused)
@@ -176,7 +176,7 @@ def render_run(answer: Answer, wanted: RunCode) -> dict[str, Any]:
     return _response("Failed", run=run)
 
 
-def render_submission(answer: Answer, wanted: Dataset, subject: JudgeTask) -> dict[str, Any]:
+def render_submission(answer: JudgeAnswer, wanted: Dataset, subject: JudgeTask) -> dict[str, Any]:
     """Return a verdict as SandboxFusion does."""
     passed, tests = answer.status == "pass", subject.problem.tests
     run = {
@@ -218,7 +218,7 @@ def _decode(output: bytes) -> str:
         return f"[DecodeError] {error}"
 
 
-def _extracted_type(answer: Answer) -> str:
+def _extracted_type(answer: JudgeAnswer) -> str:
     if answer.rule == "none" or not answer.program:
         return "empty"
     return "fenced" if "fence" in answer.rule else "heuristic"
@@ -229,7 +229,9 @@ def _find(served: Served, wanted: str | int) -> JudgeTask:
     for task_id, subject in served.subjects.items():
         if str(wanted) in (task_id, task_id.rpartition("/")[2]):
             return subject
-    raise RefusedError(400, f"id {str(wanted)[:80]!r}: is not a task of {served.benchmark.name}")
+    raise RequestRefusedError(
+        400, f"id {str(wanted)[:80]!r}: is not a task of {served.benchmark.name}"
+    )
 
 
 def _slice(served: Served, wanted: Dataset) -> tuple[Problem, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from assay.serve.judge_request import BadRequestError, parse_object
 from assay.serve.options import ServeOptions
-from assay.serve.replies import RefusedError
+from assay.serve.replies import RequestRefusedError
 from assay.types import Limits
 
 LANGUAGES = (
@@ -40,7 +40,7 @@ class RunCode:
     fetch_files: tuple[str, ...] = ()
 
     def limits(self, options: ServeOptions) -> Limits:
-        """Return the limits of the run. Raise RefusedError if the server does not allow them."""
+        """Return the run's limits. Raise RequestRefusedError if the server does not allow them."""
         most = options.limits
         memory = self.memory_limit_MB if self.memory_limit_MB > 0 else MEMORY_MB
         for name, value, allowed in (
@@ -71,13 +71,13 @@ class Dataset:
     run_timeout: float | None = None
 
 
-def refuse_field(name: str, text: str, kind: str = "value_error") -> RefusedError:
+def refuse_field(name: str, text: str, kind: str = "value_error") -> RequestRefusedError:
     """Return the answer to a field that is not valid."""
-    return RefusedError(422, [{"type": kind, "loc": ["body", name], "msg": text}])
+    return RequestRefusedError(422, [{"type": kind, "loc": ["body", name], "msg": text}])
 
 
 def read_run_code(body: bytes) -> RunCode:
-    """Return a request to run a program. Raise RefusedError."""
+    """Return a request to run a program. Raise RequestRefusedError."""
     data = _object(body)
     language = _field(data, "language", str)
     if language not in LANGUAGES:
@@ -106,17 +106,21 @@ def read_run_code(body: bytes) -> RunCode:
 
 
 def read_dataset(body: bytes, *, submits: bool = False, names_task: bool = False) -> Dataset:
-    """Return a request about a dataset. Raise RefusedError."""
+    """Return a request about a dataset. Raise RequestRefusedError."""
     data = _object(body)
     config = _field(data, "config", dict, {})
     if config.get("custom_extract_logic"):
-        raise RefusedError(
+        raise RequestRefusedError(
             400, "custom_extract_logic: is code of a client, which this server never runs."
         )
     if config.get("provided_data") is not None:
-        raise RefusedError(400, "provided_data: is not supported. Use POST /judge with tests.")
+        raise RequestRefusedError(
+            400, "provided_data: is not supported. Use POST /judge with tests."
+        )
     if config.get("language") not in (None, "python"):
-        raise RefusedError(400, f"language {config['language']!r}: the datasets are in python.")
+        raise RequestRefusedError(
+            400, f"language {config['language']!r}: the datasets are in python."
+        )
     return Dataset(
         dataset=_field(data, "dataset", str),
         id=_field(data, "id", (str, int)) if submits or names_task else "",
@@ -132,7 +136,7 @@ def _object(body: bytes) -> dict[str, Any]:
     try:
         return parse_object(body)
     except BadRequestError as error:
-        raise RefusedError(
+        raise RequestRefusedError(
             422, [{"type": "json_invalid", "loc": ["body"], "msg": str(error)}]
         ) from error
 

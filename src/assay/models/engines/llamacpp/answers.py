@@ -23,8 +23,8 @@ class _Sample:
     is_reported: bool = False
 
 
-class Answers:
-    """Collect the samples with these ids. Hold the prefill lock until the first token has arrived.
+class SampleCollector:
+    """The samples with these ids. It holds the prefill lock until the first token has arrived.
 
     ``tell`` gets each sample's reply as soon as it is finished.
     """

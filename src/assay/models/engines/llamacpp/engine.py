@@ -37,7 +37,7 @@ from assay.models.settings import (
     thinking_budget,
     thought_tags,
 )
-from assay.models.workers.process import Worker
+from assay.models.workers.process import EngineWorker
 from assay.models.workers.process_model import ProcessModel
 from assay.types import ModelIdentity
 
@@ -64,7 +64,7 @@ class GgufModel(ProcessModel[LlamaFacts]):
 
     def __init__(self, reference: str, options: EngineOptions) -> None:
         self._path = Path(reference).resolve()
-        super().__init__(Worker(WORKER, "llama.cpp", str(self._path), LlamaFacts))
+        super().__init__(EngineWorker(WORKER, "llama.cpp", str(self._path), LlamaFacts))
         if not self._path.exists():
             raise ModelError(f"{reference}: is not a file. Give the path of a model file.")
         if importlib.util.find_spec("xllamacpp") is None:

@@ -29,7 +29,7 @@ class _Parameters(ctypes.Structure):
     _fields_ = (("numbers", ctypes.c_int32 * 256),)
 
 
-class _Batch(ctypes.Structure):
+class _NativeBatch(ctypes.Structure):
     _fields_ = (
         ("n_tokens", ctypes.c_int32),
         ("token", ctypes.POINTER(ctypes.c_int32)),
@@ -142,8 +142,8 @@ def _library(path: str) -> Any:
             "llama_token_to_piece", number, pointer, number, ctypes.c_char_p, number, number,
             flag,
         ),
-        ("llama_batch_init", _Batch, number, number, number),
-        ("llama_decode", number, pointer, _Batch),
+        ("llama_batch_init", _NativeBatch, number, number, number),
+        ("llama_decode", number, pointer, _NativeBatch),
         ("llama_get_logits_ith", ctypes.POINTER(ctypes.c_float), pointer, number),
     ):  # fmt: skip
         function = getattr(lib, name)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from assay.models.facts import EngineFacts
 from assay.models.named_values import NamedValue
-from assay.models.workers.messages import TemplateSettings, WorkerSettings
+from assay.models.workers.messages import EngineWorkerSettings, TemplateSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class LlamaSettings(WorkerSettings):
+class LlamaSettings(EngineWorkerSettings):
     """``invariant``: on a CPU, results with these weights do not depend on the batch."""
 
     path: str
@@ -37,7 +37,7 @@ class LlamaSettings(WorkerSettings):
 
 
 @dataclass(frozen=True, slots=True)
-class LlamaScoreSettings(WorkerSettings):
+class LlamaScoreSettings(EngineWorkerSettings):
     path: str
     context: int
     threads: int

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from assay import codec
-from assay.models.engines.llamacpp.answers import Answers
+from assay.models.engines.llamacpp.answers import SampleCollector
 from assay.models.engines.llamacpp.options import apply_options
 from assay.models.engines.llamacpp.render import (
     added_start,
@@ -215,7 +215,9 @@ class _Dispatcher:
         if len(group) > 1:
             body["n"] = len(group)
         ids = [ask.id for ask in group]
-        answers = Answers(ids, self._prefill, send, settings.model_context, self._lines.count)
+        answers = SampleCollector(
+            ids, self._prefill, send, settings.model_context, self._lines.count
+        )
         try:
             chat = bool(request.prompt.messages)
             handle = (

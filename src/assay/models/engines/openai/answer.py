@@ -8,7 +8,7 @@ from typing import Any
 MOST_TOKENS = 1 << 40  # the largest token count that is accepted from a server
 
 
-class Answer:
+class PartialCompletion:
     """A completion that grows. ``finish_reason`` is empty until it is complete."""
 
     def __init__(self, most_characters: int) -> None:

@@ -19,7 +19,7 @@ R = TypeVar("R")
 JOIN_S = 2.0
 
 
-class Crew(Generic[T, R]):
+class RequestPool(Generic[T, R]):
     """``hands`` threads that do ``work``, each on one item at a time.
 
     To stop, ``stopped`` is set and ``wake`` called, which must end whatever the work waits for.

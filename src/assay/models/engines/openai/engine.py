@@ -13,7 +13,7 @@ from assay import codec
 from assay.errors import ModelError, UsageError
 from assay.models import Backend, Rendered, backends
 from assay.models.engines.openai.body import extra_fields, request_body
-from assay.models.engines.openai.crew import Crew
+from assay.models.engines.openai.crew import RequestPool
 from assay.models.engines.openai.infilling import InfillWay, check_continuing, find_way
 from assay.models.engines.openai.server import check_key, parse_address
 from assay.models.engines.openai.session import Session
@@ -77,7 +77,7 @@ class OpenAIModel:
         self._continues = False  # not tried yet
         self._unlisted = listed is not None and entry is None
         self._session: Session | None = None
-        self._crew: Crew[Request, Completion] | None = None
+        self._crew: RequestPool[Request, Completion] | None = None
         self.identity = ModelIdentity(
             name=options.name or self._name,
             engine="openai",
@@ -134,7 +134,9 @@ class OpenAIModel:
             self._address, self._key, self._options, self._name, lambda: self.way,
             self.check_prefilling,
         )  # fmt: skip
-        self._crew = Crew(session.complete, self._parallel, session.stopped, session.server.wake)
+        self._crew = RequestPool(
+            session.complete, self._parallel, session.stopped, session.server.wake
+        )
         try:
             yield from self._crew.run(requests)
         finally:

@@ -17,13 +17,13 @@ from assay.errors import ModelError
 from assay.infilling import FORMS, GapTokens, describe_missing
 from assay.models.engines.openai.body import CONTINUE
 from assay.models.engines.openai.limits import AnswerLimits
-from assay.models.engines.openai.server import PassingError, RefusedError
+from assay.models.engines.openai.server import PassingError, ServerRefusedError
 from assay.models.named_values import by_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from assay.models.engines.openai.server import Server
+    from assay.models.engines.openai.server import ModelServer
     from assay.models.named_values import NamedValue
 
 INFILL, COMPLETIONS, TOKENIZE = "/infill", "completions", "/tokenize"
@@ -62,7 +62,7 @@ class InfillWay:
         return {"prompt": prefix, "suffix": suffix}
 
 
-def find_way(server: Server, model: str) -> InfillWay:
+def find_way(server: ModelServer, model: str) -> InfillWay:
     """Ask the server, in a few short requests. Raise ModelError if it has no way."""
     if _has_infill(server, model):
         return InfillWay(INFILL)
@@ -77,12 +77,12 @@ def find_way(server: Server, model: str) -> InfillWay:
     )
 
 
-def _has_infill(server: Server, model: str) -> bool:
+def _has_infill(server: ModelServer, model: str) -> bool:
     """Return whether this is llama.cpp's server. Raise ModelError if its model has no tokens."""
     body = {"input_prefix": PREFIX, "input_suffix": SUFFIX, "n_predict": 1, "stream": False}
     try:
         server.complete(INFILL, _encode(model, body), PROBE_LIMITS)
-    except RefusedError as error:
+    except ServerRefusedError as error:
         if "infill" in str(error).lower():
             raise ModelError(f"{describe_missing(model)} ({error})") from error
         return False
@@ -91,14 +91,14 @@ def _has_infill(server: Server, model: str) -> bool:
     return True
 
 
-def _suffix_way(server: Server, model: str) -> InfillWay | None:
+def _suffix_way(server: ModelServer, model: str) -> InfillWay | None:
     """Return the way by ``suffix``, or None. A server that ignores it counts as many tokens."""
     body = {"prompt": PREFIX, "max_tokens": 1, "temperature": 0, "stream": False}
     try:
         without = server.complete(COMPLETIONS, _encode(model, body), PROBE_LIMITS)
         body["suffix"] = SUFFIX
         found = server.complete(COMPLETIONS, _encode(model, body), PROBE_LIMITS)
-    except RefusedError:
+    except ServerRefusedError:
         return None
     except PassingError as error:
         raise ModelError(
@@ -109,17 +109,17 @@ def _suffix_way(server: Server, model: str) -> InfillWay | None:
     return InfillWay(COMPLETIONS, verified=bool(found.prompt_tokens))
 
 
-def _is_token(server: Server, model: str, text: str) -> bool:
+def _is_token(server: ModelServer, model: str, text: str) -> bool:
     """Return whether a text is one token, as vLLM's server splits it."""
     body = {"prompt": text, "add_special_tokens": False}
     try:
         found = server.ask(TOKENIZE, _encode(model, body), PROBE_LIMITS)
-    except (RefusedError, ModelError, PassingError):
+    except (ServerRefusedError, ModelError, PassingError):
         return False
     return isinstance(found, dict) and found.get("count") == 1
 
 
-def check_continuing(server: Server, model: str, extra: Sequence[NamedValue]) -> None:
+def check_continuing(server: ModelServer, model: str, extra: Sequence[NamedValue]) -> None:
     """Raise ModelError unless the server continues an assistant's message at the end.
 
     ``extra`` are the fields of every request that the user names.
@@ -136,7 +136,7 @@ def check_continuing(server: Server, model: str, extra: Sequence[NamedValue]) ->
     for way in (CONTINUE, new_turn):
         try:
             answer = server.complete(CHAT, _encode(model, body | way), PROBE_LIMITS)
-        except (RefusedError, PassingError) as error:
+        except (ServerRefusedError, PassingError) as error:
             raise _cannot_continue(model, str(error)) from error
         counts.append(answer.prompt_tokens)
     if not 0 < counts[0] < counts[1]:
@@ -144,13 +144,13 @@ def check_continuing(server: Server, model: str, extra: Sequence[NamedValue]) ->
 
 
 def _apply_template(
-    server: Server, model: str, messages: list[dict[str, str]], extra: Sequence[NamedValue]
+    server: ModelServer, model: str, messages: list[dict[str, str]], extra: Sequence[NamedValue]
 ) -> str | None:
     """Return messages as llama.cpp's server renders them, or None from another server."""
     body = {"messages": messages, **by_name(extra)}
     try:
         found = server.ask(APPLY_TEMPLATE, _encode(model, body), PROBE_LIMITS)
-    except (RefusedError, ModelError, PassingError):
+    except (ServerRefusedError, ModelError, PassingError):
         return None
     text = found.get("prompt") if isinstance(found, dict) else None
     return text if isinstance(text, str) else None

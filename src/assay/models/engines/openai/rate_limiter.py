@@ -13,8 +13,8 @@ LONGEST_PAUSE_S = 60.0
 LOOK_AGAIN_S = 0.5
 
 
-class Gate:
-    """Spread requests evenly over the minute, from any thread; 0 means no limit."""
+class RateLimiter:
+    """A limit that spreads requests evenly over the minute, from any thread; 0 means none."""
 
     def __init__(self, requests_per_minute: float, tokens_per_minute: float) -> None:
         self._request_s = 60 / requests_per_minute if requests_per_minute else 0.0

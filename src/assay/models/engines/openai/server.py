@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.distribution import install_hint
 from assay.errors import ModelError, UsageError
-from assay.models.engines.openai.answer import Answer
+from assay.models.engines.openai.answer import PartialCompletion
 from assay.models.engines.openai.body import Complaint, complaint
 from assay.models.engines.openai.client import Clients
 from assay.models.engines.openai.events import events
@@ -54,7 +54,7 @@ class PassingError(Exception):
         self.is_slow = is_slow
 
 
-class RefusedError(Exception):
+class ServerRefusedError(Exception):
     """The server refuses this request, and would refuse it again."""
 
     def __init__(self, text: str, found: Complaint) -> None:
@@ -63,7 +63,7 @@ class RefusedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ServerAddress:
     """The address of a server. ``shown`` has no credentials; messages use nothing else."""
 
     shown: str
@@ -81,7 +81,7 @@ class Address:
         return [sent, *(self.login or ()), *(v for _, v in urllib.parse.parse_qsl(self.query))]
 
 
-def parse_address(url: str) -> Address:
+def parse_address(url: str) -> ServerAddress:
     if not url:
         raise UsageError(
             "the openai engine needs the address of a server. Give --base-url or OPENAI_BASE_URL."
@@ -101,7 +101,7 @@ def parse_address(url: str) -> Address:
     if parts.username is not None:
         found = (parts.username, parts.password or "")
         login = (urllib.parse.unquote(found[0]), urllib.parse.unquote(found[1]))
-    return Address(shown, parts.query, login)
+    return ServerAddress(shown, parts.query, login)
 
 
 def check_key(key: str) -> str:
@@ -114,13 +114,13 @@ def check_key(key: str) -> str:
     return key
 
 
-class Server:
+class ModelServer:
     """A server, for any number of threads.
 
     ``missed`` counts the failed connections since the last answer of any kind.
     """
 
-    def __init__(self, address: Address, key: str, *, timeout_s: float) -> None:
+    def __init__(self, address: ServerAddress, key: str, *, timeout_s: float) -> None:
         if importlib.util.find_spec("httpx") is None:
             raise ModelError(f"httpx: is not installed. Run {install_hint('openai')}.")
         self.address = address
@@ -141,12 +141,12 @@ class Server:
                     listing = _parse(_read(response, LISTING.bytes))
                 except ValueError as error:
                     raise PassingError(f"the list of models is not valid ({error})") from error
-        except RefusedError:
+        except ServerRefusedError:
             return None
         return parse_listing(listing)
 
-    def complete(self, endpoint: str, body: bytes, limits: AnswerLimits) -> Answer:
-        answer = Answer(limits.characters)
+    def complete(self, endpoint: str, body: bytes, limits: AnswerLimits) -> PartialCompletion:
+        answer = PartialCompletion(limits.characters)
         with self._response("POST", endpoint, body, limits.seconds) as response:
             try:
                 for message in _messages(response, limits.bytes):
@@ -246,7 +246,7 @@ class Server:
             )
         if status in PASSING or (status >= 500 and status != NOT_IMPLEMENTED):
             raise PassingError(said, after_s=retry_after_s(response.headers.get("Retry-After", "")))
-        raise RefusedError(said, found)
+        raise ServerRefusedError(said, found)
 
     def _check(self, message: Any) -> None:
         """Raise for an error that arrives after the answer has started."""
@@ -255,7 +255,7 @@ class Server:
         found = complaint(message)
         said = self._quote(f"the server says: {found.text}")
         if found.code[:1] == "4" and found.code.isdecimal() and int(found.code) not in PASSING:
-            raise RefusedError(said, found)
+            raise ServerRefusedError(said, found)
         raise PassingError(said)
 
 

@@ -15,8 +15,13 @@ from assay.models.engines.openai.body import (
     request_body,
 )
 from assay.models.engines.openai.limits import answer_limits
-from assay.models.engines.openai.rate_limiter import Gate, pause_s
-from assay.models.engines.openai.server import Address, PassingError, RefusedError, Server
+from assay.models.engines.openai.rate_limiter import RateLimiter, pause_s
+from assay.models.engines.openai.server import (
+    ModelServer,
+    PassingError,
+    ServerAddress,
+    ServerRefusedError,
+)
 from assay.models.model import join_answer
 from assay.types import Completion
 
@@ -25,7 +30,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from assay.models import EngineOptions
-    from assay.models.engines.openai.answer import Answer
+    from assay.models.engines.openai.answer import PartialCompletion
     from assay.models.engines.openai.infilling import InfillWay
     from assay.models.engines.openai.listing import ListedModel
     from assay.types import Request
@@ -43,7 +48,7 @@ class Session:
 
     def __init__(
         self,
-        address: Address,
+        address: ServerAddress,
         key: str,
         options: EngineOptions,
         model: str = "",
@@ -51,20 +56,20 @@ class Session:
         check_prefilling: Callable[[], None] = lambda: None,  # raises ModelError
     ) -> None:
         self.stopped = threading.Event()
-        self.server = Server(address, key, timeout_s=options.timeout)
+        self.server = ModelServer(address, key, timeout_s=options.timeout)
         self.left_out: frozenset[str] = frozenset()
         self.without_logprobs = False  # although they were requested
         self._left_out_lock = threading.Lock()
         self._model, self._logprobs, self._options = model, options.logprobs, options
         self._extra = extra_fields(options)
         self._way, self._check_prefilling = way, check_prefilling
-        self._gate = Gate(options.requests_per_minute, options.tokens_per_minute)
+        self._gate = RateLimiter(options.requests_per_minute, options.tokens_per_minute)
 
     def complete(self, request: Request) -> Completion:
         """Return the completion. Raise ModelError if the server cannot serve any request."""
         try:
             return self._persist(lambda attempt: self._attempt(request, attempt))
-        except RefusedError as error:
+        except ServerRefusedError as error:
             return failed(*request.key, str(error), request.seed)
         except PassingError as error:
             if error.unreachable and self.server.missed >= TRIES:
@@ -133,7 +138,7 @@ class Session:
             started = time.perf_counter()
             try:
                 answer = self.server.complete(endpoint, body.encode(), limits)
-            except RefusedError as error:
+            except ServerRefusedError as error:
                 refused = refused_fields(error.complaint, body.fields)
                 self._leave_out(refused, body.needed, error)
                 continue
@@ -142,7 +147,9 @@ class Session:
             self.without_logprobs |= self._logprobs and answer.logprob is None
             return _completion(request, answer, time.perf_counter() - started, attempt)
 
-    def _leave_out(self, fields: set[str], essential: Collection[str], error: RefusedError) -> None:
+    def _leave_out(
+        self, fields: set[str], essential: Collection[str], error: ServerRefusedError
+    ) -> None:
         """Leave these fields out from now on, or raise if they are needed or are not the cause."""
         if needed := fields.intersection(essential):
             raise ModelError(
@@ -159,7 +166,9 @@ class Session:
             raise ModelError("Interrupted.")
 
 
-def _completion(request: Request, answer: Answer, seconds: float, retries: int) -> Completion:
+def _completion(
+    request: Request, answer: PartialCompletion, seconds: float, retries: int
+) -> Completion:
     reason: Literal["length", "stop"] = "length" if answer.finish_reason == "length" else "stop"
     return Completion(
         task_id=request.task_id,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay import codec
-from assay.borders.reading import Reader
+from assay.borders.reading import FileReader
 from assay.datasets import file_sha256
 from assay.errors import ModelError, UsageError
 from assay.models import Backend, EngineOptions, Rendered, backends, failed
@@ -36,7 +36,7 @@ DEFAULTS = {
     "seed": 0,
     "used_gpu": False,
 }
-RUN_FILES = Reader(ModelError, "Restore it", follow=False, unpack=False)
+RUN_FILES = FileReader(ModelError, "Restore it", follow=False, unpack=False)
 RECORDED_FIELDS = ("sample", "logprob", "error", *DEFAULTS)
 
 

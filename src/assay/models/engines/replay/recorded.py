@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from assay.borders.reading import Reader, parse_json
+from assay.borders.reading import FileReader, parse_json
 from assay.errors import ModelError
 
-SAMPLES = Reader(
+SAMPLES = FileReader(
     ModelError, "Give a JSONL file of completions, a results file or a folder of samples", 1 << 33
 )
 PROGRAMS = dataclasses.replace(SAMPLES, most=1 << 26, follow=False, unpack=False)
@@ -28,14 +28,14 @@ CUT = "its line is cut off"
 RESULT_FILES = dataclasses.replace(SAMPLES, most=1 << 30)
 
 
-class Record(NamedTuple):
+class ReplayRecord(NamedTuple):
     """The place and content of a record, which may not be a completion."""
 
     where: str
     content: Any
 
 
-def records(path: Path, *, partial: bool = False) -> Iterator[Record]:
+def records(path: Path, *, partial: bool = False) -> Iterator[ReplayRecord]:
     """Yield the records of a file or folder. Raise ModelError if it cannot be read.
 
     ``partial`` accepts a last line that is cut off: its sample exists, but failed.
@@ -48,7 +48,7 @@ def records(path: Path, *, partial: bool = False) -> Iterator[Record]:
         yield from _lines(path, partial=partial)
 
 
-def _lines(path: Path, *, partial: bool) -> Iterator[Record]:
+def _lines(path: Path, *, partial: bool) -> Iterator[ReplayRecord]:
     for number, line in enumerate(SAMPLES.lines(path), 1):
         if not line.strip():
             continue
@@ -65,7 +65,7 @@ def _lines(path: Path, *, partial: bool) -> Iterator[Record]:
                     "score --partial."
                 ) from error
             record = _rest(where, line)
-        yield Record(where, record)
+        yield ReplayRecord(where, record)
 
 
 def _rest(where: str, line: bytes) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def _rest(where: str, line: bytes) -> dict[str, Any]:
     return {**named, "text": "", "finish_reason": "error", "error": CUT}
 
 
-def _folder(path: Path) -> Iterator[Record]:
+def _folder(path: Path) -> Iterator[ReplayRecord]:
     """Read ``HumanEval_0/0.py`` as EvalPlus writes samples: one folder per task, one file each."""
     programs = sorted(path.glob("*_*/*.py"), key=_place)
     if not programs:
@@ -90,7 +90,7 @@ def _folder(path: Path) -> Iterator[Record]:
     for program in programs:
         benchmark, _, number = program.parent.name.rpartition("_")
         code = PROGRAMS.read_text(program).replace("\r\n", "\n").replace("\r", "\n")
-        yield Record(str(program), {"task_id": f"{benchmark}/{number}", "solution": code})
+        yield ReplayRecord(str(program), {"task_id": f"{benchmark}/{number}", "solution": code})
 
 
 def _place(program: Path) -> tuple[str, int, int]:
@@ -102,7 +102,7 @@ def _number(text: str) -> int:
     return int(text) if text.isdecimal() and len(text) < 10 else -1
 
 
-def _read_judged(path: Path) -> Iterator[Record] | None:
+def _read_judged(path: Path) -> Iterator[ReplayRecord] | None:
     """Return the samples by task of a result file of EvalPlus or BigCodeBench, None for lines."""
     if not path.name.removesuffix(".gz").endswith(".json"):
         return None
@@ -124,8 +124,8 @@ def _read_judged(path: Path) -> Iterator[Record] | None:
     )
 
 
-def _results(path: Path, judged: Iterable[tuple[str, Any]]) -> Iterator[Record]:
+def _results(path: Path, judged: Iterable[tuple[str, Any]]) -> Iterator[ReplayRecord]:
     for task_id, samples in judged:
         for sample in samples if isinstance(samples, list) else [samples]:
             text = sample.get("solution") if isinstance(sample, dict) else None
-            yield Record(f"{path}, {task_id}", {"task_id": task_id, "solution": text})
+            yield ReplayRecord(f"{path}, {task_id}", {"task_id": task_id, "solution": text})

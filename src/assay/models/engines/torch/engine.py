@@ -36,7 +36,7 @@ from assay.models.settings import (
     refuse_reserved,
     thinking_budget,
 )
-from assay.models.workers.process import Worker
+from assay.models.workers.process import EngineWorker
 from assay.models.workers.process_model import ProcessModel
 from assay.types import ModelIdentity
 
@@ -72,7 +72,7 @@ class TorchModel(ProcessModel[TorchFacts]):
         template: str,
         adapter: Path | None = None,
     ) -> None:
-        super().__init__(Worker(WORKER, "transformers", str(path), TorchFacts))
+        super().__init__(EngineWorker(WORKER, "transformers", str(path), TorchFacts))
         self._path, self._adapter, self.options = path, adapter, options
         self.identity, self.template = identity, template
         if thinking_budget(options) is not None:

@@ -18,7 +18,7 @@ SPREAD = (-7046029254386353131, 3935559000370003845, 2691343689449507681)
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class SamplingFeatures:
     """Features that a step must have for all its sequences. Their settings are data."""
 
     width: int  # candidates: 1 is greedy, 0 the whole vocabulary
@@ -28,7 +28,7 @@ class Choice:
 
 
 @dataclass(slots=True)
-class Settings:
+class SamplingSettings:
     """Settings of every slot, on the device."""
 
     temperature: torch.Tensor
@@ -38,8 +38,8 @@ class Settings:
     min_p: torch.Tensor
     repetition_penalty: torch.Tensor
 
-    def of(self, rows: slice) -> Settings:
-        return Settings(*(getattr(self, field.name)[rows] for field in fields(self)))
+    def of(self, rows: slice) -> SamplingSettings:
+        return SamplingSettings(*(getattr(self, field.name)[rows] for field in fields(self)))
 
     def all(self) -> tuple[torch.Tensor, ...]:
         return tuple(getattr(self, field.name) for field in fields(self))
@@ -48,8 +48,8 @@ class Settings:
 def choose(
     logits: torch.Tensor,
     made: torch.Tensor,
-    settings: Settings,
-    choice: Choice,
+    settings: SamplingSettings,
+    choice: SamplingFeatures,
     seen: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return tokens and their log-probabilities under the model (not under the cut distribution).
@@ -72,7 +72,7 @@ def penalise(logits: torch.Tensor, seen: torch.Tensor, penalty: torch.Tensor) ->
 
 
 def _choose(
-    logits: torch.Tensor, made: torch.Tensor, settings: Settings, choice: Choice
+    logits: torch.Tensor, made: torch.Tensor, settings: SamplingSettings, choice: SamplingFeatures
 ) -> torch.Tensor:
     """Return a token for every row."""
     import torch

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from assay.models.facts import EngineFacts
 from assay.models.named_values import NamedValue
-from assay.models.workers.messages import TemplateSettings, WorkerSettings
+from assay.models.workers.messages import EngineWorkerSettings, TemplateSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Generate:
 
 
 @dataclass(frozen=True, slots=True)
-class TorchSettings(WorkerSettings):
+class TorchSettings(EngineWorkerSettings):
     """``overrides`` change the model's configuration. Without ``generate`` it only scores."""
 
     path: str

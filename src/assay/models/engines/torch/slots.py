@@ -15,7 +15,7 @@ from transformers import Cache
 
 from assay.models.engines.torch import attention as hf_attention
 from assay.models.engines.torch.fused import fuse
-from assay.models.engines.torch.sampling import Choice, Settings, choose
+from assay.models.engines.torch.sampling import SamplingFeatures, SamplingSettings, choose
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,8 +93,8 @@ class _Computing:
 
 
 @dataclass(slots=True)
-class Reader:
-    """Run the model over prompts, and provide the shapes of what a sequence needs."""
+class PromptReader:
+    """The model as it is run over prompts, and the shapes of what a sequence needs."""
 
     model: Any
     pad: int
@@ -135,7 +135,7 @@ class Slots:
 
     def __init__(
         self,
-        reader: Reader,
+        reader: PromptReader,
         typical: Prefilled,
         size: int,
         length: int,
@@ -143,9 +143,9 @@ class Slots:
         ends: Sequence[int],
     ) -> None:
         self._reader = reader
-        self._graphs: dict[tuple[int, Choice], Any] = {}
+        self._graphs: dict[tuple[int, SamplingFeatures], Any] = {}
         self._pool: Any = None
-        self._warm: set[Choice] = set()
+        self._warm: set[SamplingFeatures] = set()
         self.size, self.length, self.new_tokens = size, length, new_tokens
         self.count = 0
         self.uses_graphs = typical.keys.is_cuda
@@ -165,7 +165,7 @@ class Slots:
         self._done = torch.ones(size, dtype=torch.bool, device=device)
         self._logprob = state(torch.float32)
         self._out = state(torch.int64, new_tokens + 1)  # the last column takes discarded tokens
-        self._settings = Settings(
+        self._settings = SamplingSettings(
             temperature=state(torch.float32),
             top_k=state(torch.int64),
             top_p=state(torch.float32),
@@ -210,7 +210,9 @@ class Slots:
         self._note_prompts(prompts, first, choice)
         self._take(logits, rows, choice)
 
-    def _note_prompts(self, prompts: Sequence[Prefilled], first: int, choice: Choice) -> None:
+    def _note_prompts(
+        self, prompts: Sequence[Prefilled], first: int, choice: SamplingFeatures
+    ) -> None:
         """Mark the prompts' tokens as seen, if a penalty needs to know."""
         if not choice.penalty:
             return
@@ -221,7 +223,7 @@ class Slots:
             self._seen[row] = False
             self._seen[row, torch.tensor(prompt.tokens, device=self._out.device)] = True
 
-    def advance(self, steps: int, choice: Choice) -> None:
+    def advance(self, steps: int, choice: SamplingFeatures) -> None:
         """Generate so many more tokens in every busy slot. Finished sequences stay as they are."""
         rows = self.count
         if self.uses_graphs:
@@ -276,7 +278,7 @@ class Slots:
         for state in (*self._states(), self._wanted, *self._settings.all()):
             state[target] = state[source]
 
-    def _step(self, rows: int, choice: Choice) -> None:
+    def _step(self, rows: int, choice: SamplingFeatures) -> None:
         computing = self._reader.computing
         computing.position = self.position[:rows]
         computing.longest = self.length if self.keys.is_cuda else int(computing.position.max()) + 1
@@ -288,7 +290,7 @@ class Slots:
         ).logits[:, -1]
         self._take(logits, slice(0, rows), choice)
 
-    def _take(self, logits: torch.Tensor, rows: slice, choice: Choice) -> None:
+    def _take(self, logits: torch.Tensor, rows: slice, choice: SamplingFeatures) -> None:
         """Choose the next token of these slots and store it."""
         made, done = self._made[rows], self._done[rows]
         seen = self._seen[rows] if choice.penalty and self._seen is not None else None
@@ -306,13 +308,13 @@ class Slots:
         # A finished sequence stays at its position, which must not leave the slot.
         self.position[rows] += ~self._done[rows]
 
-    def _replay(self, rows: int, choice: Choice) -> None:
+    def _replay(self, rows: int, choice: SamplingFeatures) -> None:
         graph = self._graphs.get((rows, choice))
         if graph is None:
             graph = self._graphs[rows, choice] = self._capture(rows, choice)
         graph.replay()
 
-    def _capture(self, rows: int, choice: Choice) -> Any:
+    def _capture(self, rows: int, choice: SamplingFeatures) -> Any:
         """Capture a step as a graph, which computes nothing yet."""
         if choice not in self._warm:
             self._warm_up(rows, choice)
@@ -322,7 +324,7 @@ class Slots:
         self._pool = self._pool or graph.pool()
         return graph
 
-    def _warm_up(self, rows: int, choice: Choice) -> None:
+    def _warm_up(self, rows: int, choice: SamplingFeatures) -> None:
         """Compute a step once, so that kernels are compiled, and restore every sequence's state."""
         kept = [state.clone() for state in self._states()]
         stream = torch.cuda.Stream()
@@ -341,16 +343,16 @@ class Slots:
         )  # fmt: skip
 
 
-def choice_for(wishes: Sequence[Wish]) -> Choice:
+def choice_for(wishes: Sequence[Wish]) -> SamplingFeatures:
     """Return the smallest choice that suits all of them."""
     sampled = [wish for wish in wishes if wish.temperature > 0]
     penalty = any(wish.repetition_penalty != 1 for wish in wishes)
     if not sampled:
-        return Choice(1, penalty=penalty)
+        return SamplingFeatures(1, penalty=penalty)
     width = 0 if any(wish.top_k == 0 for wish in sampled) else max(w.top_k for w in sampled)
     if width == 1:
-        return Choice(1, penalty=penalty)
-    return Choice(
+        return SamplingFeatures(1, penalty=penalty)
+    return SamplingFeatures(
         width,
         nucleus=any(wish.top_p < 1 for wish in sampled),
         floor=any(wish.min_p > 0 for wish in sampled),

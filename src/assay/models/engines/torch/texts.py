@@ -55,8 +55,11 @@ class Made:
     ms: float
 
 
-class Texts:
-    """Convert requests to tokens in ``inbox``, with requests about tokens, and tokens to texts."""
+class TextConverter:
+    """A converter of requests to tokens in ``inbox``, and of tokens to texts.
+
+    Requests about tokens go to ``inbox`` as they are.
+    """
 
     def __init__(
         self, loaded: Loaded, lines: Lines[TorchSettings], template: TemplateSettings

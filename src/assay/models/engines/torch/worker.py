@@ -13,8 +13,14 @@ import torch
 from assay.models.engines.torch.load import Loaded, load, set_threads
 from assay.models.engines.torch.scores import AT_ONCE, TorchScores
 from assay.models.engines.torch.settings import Generate, TorchFacts, TorchSettings
-from assay.models.engines.torch.slots import Prefilled, Reader, Slots, bytes_per_token, choice_for
-from assay.models.engines.torch.texts import Texts, TokenAsk
+from assay.models.engines.torch.slots import (
+    Prefilled,
+    PromptReader,
+    Slots,
+    bytes_per_token,
+    choice_for,
+)
+from assay.models.engines.torch.texts import TextConverter, TokenAsk
 from assay.models.memory import free_memory
 from assay.models.workers.lines import Lines
 from assay.models.workers.messages import Score, Scoring, Tokenize
@@ -44,7 +50,7 @@ def main() -> None:
     try:
         loaded = load(settings)
         generate = settings.generate or _score_until_asked_to_generate(lines, loaded)
-        engine = Engine(loaded, lines, generate)
+        engine = TorchEngine(loaded, lines, generate)
     except Exception as error:
         lines.fatal(error)
         return
@@ -73,17 +79,17 @@ def _score_until_asked_to_generate(lines: WorkerLines, loaded: Loaded) -> Genera
     return message
 
 
-class Engine:
-    """Take requests from the harness as slots become free."""
+class TorchEngine:
+    """A loaded model that takes requests from the harness as slots become free."""
 
     def __init__(self, loaded: Loaded, lines: WorkerLines, generate: Generate) -> None:
         self._loaded, self._scores = loaded, TorchScores(loaded)
-        self._texts, self._lines = Texts(loaded, lines, generate.template), lines
+        self._texts, self._lines = TextConverter(loaded, lines, generate.template), lines
         self._waiting: deque[TokenAsk] = deque()
         self._busy: list[TokenAsk] = []  # by slot
         tokenizer = loaded.tokenizer
         pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
-        self._reader = Reader(loaded.model, pad)
+        self._reader = PromptReader(loaded.model, pad)
         self._read: OrderedDict[tuple[int, ...], Prefilled] = OrderedDict()
         self._typical = self._reader.read([[pad]])[0]
         self._slots: Slots | None = None

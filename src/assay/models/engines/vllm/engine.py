@@ -30,7 +30,7 @@ from assay.models.settings import (
     thinking_budget,
     thought_tags,
 )
-from assay.models.workers.process import Worker
+from assay.models.workers.process import EngineWorker
 from assay.models.workers.process_model import ProcessModel
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class VllmModel(ProcessModel[VllmFacts]):
     """A model folder. vLLM starts with the first request and ends with the last."""
 
     def __init__(self, reference: str, options: EngineOptions) -> None:
-        super().__init__(Worker(WORKER, "vLLM", reference, VllmFacts))
+        super().__init__(EngineWorker(WORKER, "vLLM", reference, VllmFacts))
         self._folder = model_folder(reference, options.revision)
         self._version, device = _find_installed()
         if options.device not in ("auto", device):

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 from assay.models.facts import EngineFacts
 from assay.models.named_values import NamedValue
-from assay.models.workers.messages import TemplateSettings, WorkerSettings
+from assay.models.workers.messages import EngineWorkerSettings, TemplateSettings
 
 
 @dataclass(frozen=True, slots=True)
-class VllmSettings(WorkerSettings):
+class VllmSettings(EngineWorkerSettings):
     folder: str
     device: str
     dtype: str

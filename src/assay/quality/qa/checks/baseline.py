@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from assay import runs
 from assay.quality.decision import at_least
 from assay.quality.qa.checks.scores import RESULT_FILES, is_same_model
-from assay.quality.qa.examination import Examination, Item, QaCheck, qa_checks
+from assay.quality.qa.examination import Examination, QaCheck, QaItem, qa_checks
 
 if TYPE_CHECKING:
     from assay.runs import Comparison, Result
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 NAME = "baseline"
 
 
-def _ask(examination: Examination) -> list[Item]:
+def _ask(examination: Examination) -> list[QaItem]:
     """Decide whether the model is worse than the baseline by the margin or more.
 
     The whole interval of the difference must be above the margin's loss for a GO, and below it for
@@ -31,14 +31,14 @@ def _ask(examination: Examination) -> list[Item]:
             f"no complete result of this model with the protocol of {baseline.run}; run "
             f"'assay eval {baseline.benchmark}' with the same settings"
         )
-        return [Item(name, "INCONCLUSIVE", reason)]
+        return [QaItem(name, "INCONCLUSIVE", reason)]
     for one in (baseline, result):
         content = RESULT_FILES.read_bytes(one.path)
         examination.digests[f"result {one.run}"] = hashlib.sha256(content).hexdigest()
     margin = examination.tier.margin
     found = runs.compare(baseline, result, margin=margin)
     decision = at_least(found.interval.low, found.interval.high, -margin)
-    return [Item(name, decision, _describe(found), found)]
+    return [QaItem(name, decision, _describe(found), found)]
 
 
 def _find_result(examination: Examination, baseline: Result) -> Result | None:

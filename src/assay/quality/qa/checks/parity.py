@@ -6,13 +6,13 @@ from assay import models
 from assay.formats.precision import precision
 from assay.models import EngineOptions
 from assay.quality.parity import compare
-from assay.quality.qa.examination import Examination, Item, QaCheck, qa_checks
+from assay.quality.qa.examination import Examination, QaCheck, QaItem, qa_checks
 from assay.quality.texts import BUILT_IN, load_text
 
 NAME = "parity"
 
 
-def _ask(examination: Examination) -> list[Item]:
+def _ask(examination: Examination) -> list[QaItem]:
     subject = examination.subject
     kind = precision(subject.model.path)
     candidate = examination.kept_model()
@@ -28,7 +28,7 @@ def _ask(examination: Examination) -> list[Item]:
     reason = "; ".join(
         f"{one.name} {one.value:.5g} (bound {one.bound:g})" for one in found.findings
     )
-    return [Item(NAME, found.decision, f"{kind} weights: {reason}", found)]
+    return [QaItem(NAME, found.decision, f"{kind} weights: {reason}", found)]
 
 
 qa_checks.register(NAME)(

@@ -5,14 +5,14 @@ from __future__ import annotations
 from assay.models.scoring import open_scorer
 from assay.quality import perplexity
 from assay.quality.decision import at_most
-from assay.quality.qa.examination import Examination, Item, QaCheck, qa_checks
+from assay.quality.qa.examination import Examination, QaCheck, QaItem, qa_checks
 from assay.quality.texts import BUILT_IN, load_text
 
 NAME = "perplexity"
 SHORT_WINDOW = 256  # tokens: short texts have several windows
 
 
-def _ask(examination: Examination) -> list[Item]:
+def _ask(examination: Examination) -> list[QaItem]:
     tier = examination.tier
     assert tier.perplexity_max is not None
     text = load_text(
@@ -28,7 +28,7 @@ def _ask(examination: Examination) -> list[Item]:
         f"{found.perplexity:.2f} [{low:.2f}, {high:.2f}] on {text.name}, at most "
         f"{tier.perplexity_max:g}"
     )
-    return [Item(NAME, at_most(low, high, tier.perplexity_max), reason, found)]
+    return [QaItem(NAME, at_most(low, high, tier.perplexity_max), reason, found)]
 
 
 qa_checks.register(NAME)(

@@ -7,29 +7,29 @@ from typing import TYPE_CHECKING
 
 from assay import runs
 from assay.borders.printable import quantity
-from assay.borders.reading import Reader
+from assay.borders.reading import FileReader
 from assay.errors import RunError
 from assay.protocol import compute_options
 from assay.quality.decision import at_least
-from assay.quality.qa.examination import Examination, Item, QaCheck, qa_checks
+from assay.quality.qa.examination import Examination, QaCheck, QaItem, qa_checks
 
 if TYPE_CHECKING:
     from assay.protocol import RecordedProtocol
     from assay.runs import Result
     from assay.types import ModelIdentity
 
-RESULT_FILES = Reader(RunError, "Restore it from a copy, or delete it", follow=False)
+RESULT_FILES = FileReader(RunError, "Restore it from a copy, or delete it", follow=False)
 IDENTITY = (
     "engine", "weights_sha256", "tokenizer_sha256", "template_sha256", "prompt_form", "variant",
 )  # fmt: skip
 USUAL: tuple[str, tuple[str, ...], str] = ("", (), "default")  # system prompt, stop texts, thinking
 
 
-def _ask(examination: Examination) -> list[Item]:
+def _ask(examination: Examination) -> list[QaItem]:
     return [item for name in examination.tier.scores for item in _scores(examination, name)]
 
 
-def _scores(examination: Examination, benchmark: str) -> list[Item]:
+def _scores(examination: Examination, benchmark: str) -> list[QaItem]:
     """Decide by the newest complete result of exactly this model."""
     wanted, results_dir = examination.tier.scores[benchmark], examination.subject.results_dir
     results = [
@@ -45,7 +45,7 @@ def _scores(examination: Examination, benchmark: str) -> list[Item]:
         partial = f" ({len(results)} incomplete or for selected problems)" if results else ""
         remedy = f"run 'assay eval {benchmark}'"
         reason = f"no result of this model for the whole benchmark{partial}; {remedy}"
-        return [Item(f"{benchmark} {figure}", "INCONCLUSIVE", reason) for figure in wanted]
+        return [QaItem(f"{benchmark} {figure}", "INCONCLUSIVE", reason) for figure in wanted]
     examination.digests[f"result {newest.run}"] = hashlib.sha256(
         RESULT_FILES.read_bytes(newest.path)
     ).hexdigest()
@@ -77,7 +77,7 @@ def is_whole(result: Result) -> bool:
     return result.coverage is not None and result.coverage.complete and result.coverage.whole
 
 
-def _score(benchmark: str, figure: str, least: float, result: Result) -> Item:
+def _score(benchmark: str, figure: str, least: float, result: Result) -> QaItem:
     name = f"{benchmark} {figure}"
     found = {f"pass_at_{k}": one for k, one in result.pass_at.items()}.get(figure)
     if found is None:
@@ -86,8 +86,8 @@ def _score(benchmark: str, figure: str, least: float, result: Result) -> Item:
         if k.isdecimal() and int(k) > n:
             samples = quantity(n, "sample")
             why += f": it has {samples} per problem; run 'assay eval {benchmark} --n-samples {k}'"
-        return Item(name, "INCONCLUSIVE", why)
-    return Item(
+        return QaItem(name, "INCONCLUSIVE", why)
+    return QaItem(
         name,
         at_least(found.low, found.high, least),
         f"{100 * found.value:.1f} % [{100 * found.low:.1f}, {100 * found.high:.1f}] in "

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from assay.quality.check.stages import check
-from assay.quality.qa.examination import Examination, Item, QaCheck, qa_checks
+from assay.quality.qa.examination import Examination, QaCheck, QaItem, qa_checks
 
 NAME = "check"
 
 
-def _ask(examination: Examination) -> list[Item]:
+def _ask(examination: Examination) -> list[QaItem]:
     found = list(check(str(examination.subject.model), model=examination.kept_model))
     broken = [stage for stage in found if stage.status == "fail"]
     figures = {stage.name: f"{stage.status}: {stage.reason}" for stage in found}
     if broken:
         reason = "; ".join(f"{stage.name}: {stage.reason}" for stage in broken)
-        return [Item(NAME, "NO-GO", reason, figures)]
+        return [QaItem(NAME, "NO-GO", reason, figures)]
     skipped = [stage.name for stage in found if stage.status == "skipped"]
     note = f", skipped {', '.join(skipped)}" if skipped else ""
-    return [Item(NAME, "GO", f"{len(found) - len(skipped)} stages pass{note}", figures)]
+    return [QaItem(NAME, "GO", f"{len(found) - len(skipped)} stages pass{note}", figures)]
 
 
 qa_checks.register(NAME)(

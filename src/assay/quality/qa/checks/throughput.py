@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from assay.quality.bench import BenchConfig, bench_model
 from assay.quality.decision import at_least
-from assay.quality.qa.examination import LONGEST, Examination, Item, QaCheck, qa_checks
+from assay.quality.qa.examination import LONGEST, Examination, QaCheck, QaItem, qa_checks
 
 NAME = "throughput"
 ROUNDS, NEW_TOKENS = 3, 32
 
 
-def _ask(examination: Examination) -> list[Item]:
+def _ask(examination: Examination) -> list[QaItem]:
     least, subject = examination.tier.tokens_per_second_min, examination.subject
     assert least is not None
     config = BenchConfig(
@@ -19,11 +19,11 @@ def _ask(examination: Examination) -> list[Item]:
     found = bench_model(examination.kept_model(), config)
     spread = found.figures.decode_tokens_per_second
     if spread is None:
-        return [Item(NAME, "INCONCLUSIVE", "the model stops after one token", found)]
+        return [QaItem(NAME, "INCONCLUSIVE", "the model stops after one token", found)]
     reason = (
         f"{spread.median:.1f} tokens/s [{spread.min:.1f}, {spread.max:.1f}], at least {least:g}"
     )
-    return [Item(NAME, at_least(spread.min, spread.max, least), reason, found)]
+    return [QaItem(NAME, at_least(spread.min, spread.max, least), reason, found)]
 
 
 qa_checks.register(NAME)(

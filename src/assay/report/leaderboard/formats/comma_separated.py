@@ -6,7 +6,7 @@ import csv
 import io
 
 from assay.borders.printable import clean_line
-from assay.report.leaderboard.board import Block, Cell, Leaderboard
+from assay.report.leaderboard.board import Cell, Leaderboard, LeaderboardBlock
 from assay.report.leaderboard.rendering import renderers
 
 OF_CELL = (
@@ -41,7 +41,7 @@ def _text(value: object) -> str:
     return "" if value is None else clean_line(str(value))
 
 
-def _lines(board: Leaderboard, block: Block) -> list[dict[str, object]]:
+def _lines(board: Leaderboard, block: LeaderboardBlock) -> list[dict[str, object]]:
     lines = []
     for row in block.rows:
         line: dict[str, object] = {"kind": "run", "model": row.model, "mean_rank": row.mean_rank}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from assay import codec
-from assay.report.leaderboard.board import Block, Cell, Column, Leaderboard, Row
+from assay.report.leaderboard.board import Cell, Column, Leaderboard, LeaderboardBlock, Row
 from assay.report.leaderboard.rendering import renderers
 from assay.runs.marks import MARKS
 
@@ -37,7 +37,7 @@ def _legend(board: Leaderboard) -> Any:
     }
 
 
-def _block(block: Block) -> Any:
+def _block(block: LeaderboardBlock) -> Any:
     return {
         "settings": block.settings,
         "differences": block.differences,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from assay.report.figures.boards import draw_trade_off, problem_shares
 from assay.report.figures.comparisons import draw_family
 from assay.report.figures.history import draw_runs
-from assay.report.leaderboard import Block, Leaderboard, Row
+from assay.report.leaderboard import Leaderboard, LeaderboardBlock, Row
 from assay.report.leaderboard.measures import MEASURES, mark_pareto
 from assay.report.pages.figures import WHOLE, figure
 from assay.report.pages.sources import Sources
@@ -29,7 +29,7 @@ def board_figures(board: Leaderboard, sources: Sources) -> str:
     return f'<div class="panels broad">{"".join(parts)}</div>' if parts else ""
 
 
-def _results(block: Block, position: int) -> list[Result]:
+def _results(block: LeaderboardBlock, position: int) -> list[Result]:
     """Return the complete results of a column, the best first."""
     found = []
     for row in block.rows:
@@ -39,7 +39,7 @@ def _results(block: Block, position: int) -> list[Result]:
     return sorted(found, key=lambda result: -result.pass_at[1].value)
 
 
-def _forests(block: Block) -> Iterator[str]:
+def _forests(block: LeaderboardBlock) -> Iterator[str]:
     """Yield the differences of all models to the best one, column by column."""
     for position, column in enumerate(block.columns):
         results = _results(block, position)[:MOST_MODELS]
@@ -57,7 +57,7 @@ def _forests(block: Block) -> Iterator[str]:
             yield figure(drawing, note, "broad")
 
 
-def _heat_maps(block: Block) -> Iterator[str]:
+def _heat_maps(block: LeaderboardBlock) -> Iterator[str]:
     """Yield which model solves which problem, column by column."""
     for position, column in enumerate(block.columns):
         found = [
@@ -76,7 +76,7 @@ def _heat_maps(block: Block) -> Iterator[str]:
         yield figure(draw_heat_map(heat, WHOLE), note, "broad")
 
 
-def _trade_offs(block: Block) -> Iterator[str]:
+def _trade_offs(block: LeaderboardBlock) -> Iterator[str]:
     """Yield quality against size and speed, if at least two models have both."""
     for name in ("size", "speed"):
         points = [_point(row, name) for row in block.rows]

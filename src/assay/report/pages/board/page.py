@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from assay.report.leaderboard import (
     Baseline,
-    Block,
     Cell,
     Leaderboard,
+    LeaderboardBlock,
     ModelFacts,
     Row,
     find_sizes,
@@ -28,7 +28,7 @@ from assay.report.leaderboard.measures import MEASURES
 from assay.report.pages.board.figures import board_figures
 from assay.report.pages.figures import interval_cell
 from assay.report.pages.markup import link, table, tag_marks, text
-from assay.report.pages.section import Section, join_key
+from assay.report.pages.section import PageSection, join_key
 from assay.report.pages.sources import Sources
 from assay.report.pages.words import ends, percent
 from assay.runs.marks import MarkName
@@ -77,7 +77,7 @@ def _baselines(sources: Sources) -> list[Baseline]:
     return found
 
 
-def render_board(sources: Sources) -> Section:
+def render_board(sources: Sources) -> PageSection:
     """Return the page of the leaderboard."""
     board = build_board(sources)
     known = {(run.entry.run, run.entry.timestamp): run.key for run in sources.runs}
@@ -89,10 +89,10 @@ def render_board(sources: Sources) -> Section:
         '<header class="title"><p class="eyebrow">models by benchmarks</p><h1>Leaderboard</h1>'
         f'</header>{blocks}{board_figures(board, sources)}<ul class="notes">{notes}</ul>'
     )
-    return Section(BOARD, "Leaderboard", html)
+    return PageSection(BOARD, "Leaderboard", html)
 
 
-def _block(block: Block, number: int, blocks: int, known: Known) -> str:
+def _block(block: LeaderboardBlock, number: int, blocks: int, known: Known) -> str:
     measures = [
         name for name in ("size", "speed") if any(row.measures.get(name) for row in block.rows)
     ]

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from assay import codec
-from assay.borders.reading import Reader
+from assay.borders.reading import FileReader
 from assay.errors import RunError
 from assay.runs.about import Agreement
 from assay.runs.stores.bench_files import BenchFile
 from assay.types import ModelIdentity
 
-FILES = Reader(RunError, "Give a file that an assay command wrote")
+FILES = FileReader(RunError, "Give a file that an assay command wrote")
 
 
 @dataclass(frozen=True, slots=True)

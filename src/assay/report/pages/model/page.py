@@ -16,7 +16,7 @@ from assay.report.pages.model.documents import (
     PerplexityDocument,
     QaDocument,
 )
-from assay.report.pages.section import Section, join_key
+from assay.report.pages.section import PageSection, join_key
 from assay.report.pages.words import count, day
 from assay.report.text import duration
 from assay.runs.stores.bench_files import BenchFile, Spread
@@ -36,7 +36,7 @@ MACHINE = {
 }
 
 
-def render_measurement(found: Measurement) -> Section:
+def render_measurement(found: Measurement) -> PageSection:
     """Return the page of a measurement."""
     document: Any = found.document
     body = RENDERERS[found.kind](document)
@@ -45,7 +45,7 @@ def render_measurement(found: Measurement) -> Section:
         f"<h1>{text(document.name)}</h1></header>{body}"
         f'<p class="note">From {text(found.path.name)}.</p>'
     )
-    return Section(join_key("model", found.key), found.title, html)
+    return PageSection(join_key("model", found.key), found.title, html)
 
 
 def summarize_measurement(found: Measurement) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from assay.errors import AssayError
 from assay.prompts import STANDARD
 from assay.report.inspection import find_prompts, reason_of, status_of
-from assay.report.pages.run.outcomes import Outcome, find_outcome
+from assay.report.pages.run.outcomes import CallOutcome, find_outcome
 from assay.report.pages.sources import RunSource
 from assay.report.run_benchmarks import loader_of
 from assay.runs import RunReader
@@ -32,7 +32,7 @@ class RunSample:
     status: str
     reason: str
     program_group: int  # the same number for identical programs of a problem; -1: no program
-    outcome: Outcome
+    outcome: CallOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,5 +119,5 @@ def _describe(samples: list[SampleResult], tests: str) -> Iterator[RunSample]:
         if found.program is not None and found.program.code.strip():
             digest = hashlib.sha256(found.program.code.encode("utf-8", "surrogatepass")).digest()
             group = groups.setdefault(digest, len(groups))
-        outcome = find_outcome(found.verdict, tests) if found.verdict else Outcome()
+        outcome = find_outcome(found.verdict, tests) if found.verdict else CallOutcome()
         yield RunSample(found, status_of(found), reason_of(found), group, outcome)

@@ -19,7 +19,7 @@ UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CallOutcome:
     """The call of a failing test, the value that it expected, and the one it got, if known.
 
     ``test`` is the whole statement; a verdict has only its first line.
@@ -31,21 +31,23 @@ class Outcome:
     actual: str = ""
 
 
-def find_outcome(verdict: Verdict, tests: str = "") -> Outcome:
+def find_outcome(verdict: Verdict, tests: str = "") -> CallOutcome:
     """Return what a failed test expected and got, as far as the texts show.
 
     ``tests`` is the test code of the problem, if it is known.
     """
     if verdict.status != "fail":
-        return Outcome(verdict.failing_test)
+        return CallOutcome(verdict.failing_test)
     test = complete_test(verdict.failing_test, tests)
     if verdict.reason != "wrong-answer":
-        return Outcome(test)
+        return CallOutcome(test)
     if found := GOT.fullmatch(verdict.detail):
-        return Outcome(test, verdict.failing_test, found["expected"], found["actual"])
+        return CallOutcome(test, verdict.failing_test, found["expected"], found["actual"])
     expected = find_expected(test)
     found = GAVE.fullmatch(verdict.detail)
-    return Outcome(test, found["call"] if found else "", expected, found["actual"] if found else "")
+    return CallOutcome(
+        test, found["call"] if found else "", expected, found["actual"] if found else ""
+    )
 
 
 def complete_test(first: str, tests: str) -> str:

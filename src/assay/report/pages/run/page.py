@@ -9,7 +9,7 @@ from assay.report.pages.markup import facts, link, text
 from assay.report.pages.run.blocks import index_name
 from assay.report.pages.run.data import RunData
 from assay.report.pages.run.scores import list_checks, render_tables, render_tiles
-from assay.report.pages.section import PageLink, Section, join_key
+from assay.report.pages.section import PageLink, PageSection, join_key
 from assay.report.pages.words import could_show, count, day, ends, percent
 from assay.report.summary import describe_settings
 from assay.report.text import advise_on_form, duration, label_mark
@@ -21,7 +21,7 @@ from assay.types import Estimate
 MARK_CLASSES = {"defect": "bad", "property": "soft"}
 
 
-def render_run(data: RunData, comparisons: Sequence[PageLink] = ()) -> Section:
+def render_run(data: RunData, comparisons: Sequence[PageLink] = ()) -> PageSection:
     """Return a run's page, with links to comparisons of it.
 
     An unfinished run has the figures of the samples judged so far.
@@ -46,7 +46,7 @@ def render_run(data: RunData, comparisons: Sequence[PageLink] = ()) -> Section:
         _protocol(data),
     ]
     title = f"{data.source.model} on {entry.benchmark}"
-    return Section(key, title, "".join(parts), (index_name(data.source.key),))
+    return PageSection(key, title, "".join(parts), (index_name(data.source.key),))
 
 
 def _comparisons(links: Sequence[PageLink]) -> str:
