@@ -13,11 +13,10 @@ from assay.api.judging import Programs, list_pairs
 from assay.api.opening import load_benchmark
 from assay.borders.arguments import checked
 from assay.errors import DataError, SandboxError, UsageError
-from assay.sandbox.remote.client import JudgeClient, TooLargeError, number_of
+from assay.sandbox.remote.client import JudgeClient
 from assay.sandbox.remote.wire import decode_verdict
 from assay.types import Benchmark, Limits, Verdict
 
-ATTEMPTS = 5  # of a request whose answer breaks off
 BATCH = 256
 
 
@@ -117,44 +116,18 @@ class RemoteJudge:
     def _exchange(
         self, items: list[dict[str, str]], named_tests: Mapping[str, Any] | None = None
     ) -> Iterator[Verdict]:
+        """Judge batch by batch."""
         numbered = list(enumerate(items))
         for first in range(0, len(items), self._batch):
-            yield from self._judge(numbered[first : first + self._batch], named_tests or {})
-
-    def _judge(
-        self, items: list[tuple[int, dict[str, str]]], named_tests: Mapping[str, Any]
-    ) -> Iterator[Verdict]:
-        """Judge one batch. Programs whose verdict got lost on the way are sent again."""
-        left = dict(items)
-        for _ in range(ATTEMPTS):
-            order = list(left)
-            try:
-                for line in self._client.judge(self._body(list(left.values()), named_tests)):
-                    if "index" in line:
-                        number = number_of(line, order, left)
-                        one = left.pop(number)
-                        yield self._verdict(line, one["task_id"], number)
-            except TooLargeError:
-                if len(left) == 1:
-                    raise SandboxError(
-                        "program: is larger than the judge service accepts. Start the service "
-                        "with a larger --body-mb."
-                    ) from None
-                rest, middle = list(left.items()), len(left) // 2
-                yield from self._judge(rest[:middle], named_tests)
-                yield from self._judge(rest[middle:], named_tests)
-                return
-            if not left:
-                return
-        raise SandboxError(
-            f"judge service {self._client.address}: the connection ended before all verdicts had "
-            "arrived. Check the service."
-        )
+            batch = numbered[first : first + self._batch]
+            found = self._client.judge_all(batch, lambda some, _: self._body(some, named_tests))
+            for (number, one), line in found:
+                yield self._verdict(line, one["task_id"], number)
 
     def _body(
-        self, programs: list[dict[str, str]], named_tests: Mapping[str, Any]
+        self, items: list[tuple[int, dict[str, str]]], named_tests: Mapping[str, Any] | None
     ) -> dict[str, Any]:
-        body: dict[str, Any] = {"programs": programs}
+        body: dict[str, Any] = {"programs": [one for _, one in items]}
         if named_tests:
             body["named_tests"] = named_tests
         if self.name:

@@ -13,15 +13,17 @@ import ssl
 import threading
 import time
 from base64 import b64encode
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from assay.borders.reading import parse_json
 from assay.errors import SandboxError
 
+T = TypeVar("T")
 INTERFACE = 1  # of the service
+ATTEMPTS = 5  # of a request whose answer breaks off
 CONNECT_ATTEMPTS = 6
 FIRST_PAUSE_S, MOST_PAUSE_S = 0.25, 8.0
 PATIENCE_S = 900.0  # with a server that is busy
@@ -135,6 +137,40 @@ class JudgeClient:
         """
         content = json.dumps({**body, "stream": True}, separators=(",", ":")).encode()
         return self._persist("POST", "/judge", content, stream=True)
+
+    def judge_all(
+        self,
+        programs: Sequence[T],
+        make_body: Callable[[list[T], set[str]], Mapping[str, Any]],
+    ) -> Iterator[tuple[T, dict[str, Any]]]:
+        """Yield every program with its verdict's line. Send again what got lost on the way.
+
+        ``make_body`` also gets the names of tests that the service does not hold. A request that is
+        too large is sent in halves.
+        """
+        left = dict(enumerate(programs))
+        missing: set[str] = set()
+        for _ in range(ATTEMPTS):
+            order = list(left)
+            try:
+                for line in self.judge(make_body([left[n] for n in order], missing)):
+                    if "index" in line:
+                        yield left.pop(number_of(line, order, left)), line
+            except MissingTestsError as error:
+                missing |= set(error.names)
+            except TooLargeError:
+                if len(left) == 1:
+                    raise SandboxError(
+                        "program: is larger than the judge service accepts, with its tests. Start "
+                        "the service with a larger --body-mb."
+                    ) from None
+                rest, middle = list(left.values()), len(left) // 2
+                yield from self.judge_all(rest[:middle], make_body)
+                yield from self.judge_all(rest[middle:], make_body)
+                return
+            if not left:
+                return
+        raise self._error("ended the connection before all verdicts had arrived")
 
     def close(self) -> None:
         """Break all connections. Requests that are being answered end with an error."""

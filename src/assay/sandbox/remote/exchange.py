@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from assay.errors import SandboxError
 from assay.sandbox.remote.client import (
     JudgeClient,
-    MissingTestsError,
-    TooLargeError,
-    number_of,
 )
 from assay.sandbox.remote.wire import decode_outputs, decode_verdict, encode_tests, name_tests
 from assay.types import Cases, Job, Tests, Verdict
 
 SENDERS = 4
-ATTEMPTS = 5  # of a batch whose answer breaks off
 LEAST_BATCH = 8
 MOST_NAMES = 1000
 LOOK_EVERY_S = 0.2
@@ -125,8 +121,8 @@ class Exchange:
     def _send(self) -> None:
         try:
             while batch := self._take():
-                for outcome in self._judge(batch):
-                    self._results.put(outcome)
+                for job, line in self._client.judge_all(batch, self._body):
+                    self._results.put(_outcome(job, line))
         except BaseException as error:
             self._results.put(error)
         finally:
@@ -148,43 +144,11 @@ class Exchange:
             batch.append(job)
         return batch
 
-    def _judge(self, batch: Sequence[Job]) -> Iterator[Outcome]:
-        left = dict(enumerate(batch))
-        sends: set[str] = set()
-        for _ in range(ATTEMPTS):
-            order = list(left)
-            try:
-                for line in self._client.judge(self._body([left[n] for n in order], sends)):
-                    if "index" in line:
-                        job = left.pop(number_of(line, order, left))
-                        yield _outcome(job, line)
-            except MissingTestsError as error:
-                sends |= set(error.names)
-            except TooLargeError:
-                yield from self._halve(list(left.values()))
-                return
-            if not left:
-                return
-        raise SandboxError(
-            f"judge service {self._client.address}: the connection ended before all verdicts had "
-            "arrived. Check the service."
-        )
-
-    def _halve(self, jobs: list[Job]) -> Iterator[Outcome]:
-        if len(jobs) == 1:
-            raise SandboxError(
-                f"{jobs[0].task_id}: its tests are larger than the judge service accepts. Start "
-                "the service with a larger --body-mb."
-            )
-        middle = len(jobs) // 2
-        yield from self._judge(jobs[:middle])
-        yield from self._judge(jobs[middle:])
-
-    def _body(self, jobs: Sequence[Job], sends: set[str]) -> dict[str, Any]:
+    def _body(self, jobs: Sequence[Job], missing: set[str]) -> dict[str, Any]:
         named, programs = {}, []
         for job in jobs:
             name = self._names.name(job.tests)
-            if name in sends and name not in named:
+            if name in missing and name not in named:
                 named[name] = describe(job.tests)
             one: dict[str, Any] = {
                 "task_id": job.task_id, "program": job.program.code, "rule": job.program.rule,
