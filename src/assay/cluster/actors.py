@@ -135,7 +135,7 @@ class _Post:
 
 @dataclass(frozen=True, slots=True)
 class ActorRole:
-    """How an actor is started for a place, and what makes it a member."""
+    """The way to start an actor for a place, and to make it a member."""
 
     start: Callable[[HostPlace], Any]  # returns the actor
     open: Callable[[Any], Any]  # returns the reference of the call

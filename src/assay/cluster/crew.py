@@ -90,7 +90,7 @@ class Staff(Protocol):
 
 
 class HostPace(NamedTuple):
-    """How much a host is given in advance."""
+    """The amount of work that a host is given in advance."""
 
     ahead: int = 4  # items per worker at first; more if it has to wait for items
 

@@ -47,7 +47,7 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class ExtractionTask:
-    """What rules may know about the problem that a text answers."""
+    """The facts about a text's problem that rules may use."""
 
     prompt: str
     tests: Tests

@@ -62,7 +62,7 @@ NEWEST = 20  # results that are compared with an evaluation before it begins
 
 @dataclass(frozen=True, slots=True)
 class SharedInputs:
-    """What evaluations share: a model, problems, the completions stored so far."""
+    """The things that evaluations share: a model, problems, the completions stored so far."""
 
     model: Model | None = None  # open; the owner ends its engine. None: opened here
     selected: SelectedProblems | None = None  # None: read here

@@ -31,7 +31,7 @@ class Likeness:
 
 @dataclass(frozen=True, slots=True)
 class PolicyTier:
-    """What a model must show. None means nothing."""
+    """The demands on a model. None means no demand."""
 
     check: bool = False
     text: str = BUILT_IN

@@ -70,7 +70,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class SharedSandboxSettings:
-    """What sandboxes that judge the same jobs in several processes have in common."""
+    """The common settings of sandboxes that judge the same jobs in several processes."""
 
     seed: str  # for jobs without one of their own
     alone: RWLock | None = None

@@ -43,7 +43,7 @@ ENDS: dict[str, How] = {"interrupt": "cpu", "stack exhausted": "stack", "Exited 
 
 @dataclass(frozen=True, slots=True)
 class InstanceEnd:
-    """How an instance ended before it answered."""
+    """The end of an instance before it answered."""
 
     how: How
     detail: str

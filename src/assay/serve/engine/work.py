@@ -29,7 +29,7 @@ class JudgeWork(NamedTuple):
 
 
 class EndedRun(NamedTuple):
-    """What ``run_inside`` saw of a program."""
+    """The end of a program as ``run_inside`` saw it."""
 
     exit_code: int
     seconds: float
