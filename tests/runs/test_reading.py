@@ -110,7 +110,7 @@ def test_a_result_with_holes_is_refused(tmp_path: Path, changed: dict[str, Any])
     ],
 )
 def test_scores_that_cannot_be_shown_are_refused(tmp_path: Path, changed: dict[str, Any]) -> None:
-    """On the old code ``history`` ended in a traceback, or showed 300 digits."""
+    """With such a score, ``history`` would end in a traceback or show 300 digits."""
     results = {**RESULT["results"], **changed}
     (tmp_path / "r.json").write_text(json.dumps({**RESULT, "results": results}))
     with pytest.raises(RunError, match="not a results file"):

@@ -1,7 +1,6 @@
 """Links in a run folder that came from elsewhere: no command follows, truncates or writes them.
 
-Every attack here destroyed the victim on the code before ``assay.borders``, except
-where a comment says otherwise.
+A command that opens these files without ``assay.borders`` destroys the victim.
 """
 
 from __future__ import annotations

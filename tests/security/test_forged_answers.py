@@ -66,7 +66,7 @@ def test_no_forged_answer_passes(kind: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("tier", NAMES)
 def test_no_forged_call_passes_in_any_tier(tier: str) -> None:
-    """On the old code 13 of them passed: arguments were computed in the function's process."""
+    """If arguments are computed in the function's process, 13 of them pass."""
     jobs = [
         Job(f"{name} {one.name}", 0, Program(one.answer, "x"), whole_tests(name))
         for name in ("call", "methods")
