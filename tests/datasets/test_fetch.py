@@ -284,7 +284,7 @@ def test_a_server_that_drips(
     monkeypatch: pytest.MonkeyPatch,
     raw: Callable[[], Iterator[bytes]],
 ) -> None:
-    """Each byte restarts the read timeout, so only a limit on the whole attempt ends most of these."""
+    """Each byte restarts the read timeout, so only a limit on the attempt ends most of these."""
     monkeypatch.setattr(http, "ATTEMPT_S", 0.2)
     server.raw = raw
     began = time.monotonic()

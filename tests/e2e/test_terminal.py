@@ -220,7 +220,7 @@ def terminal(tmp_path: Path) -> Callable[..., bytes]:
 def test_on_a_real_terminal(terminal: Callable[..., bytes], results: Path) -> None:
     """Only a terminal receives colours; click strips them elsewhere."""
     for path in results.glob("*.json"):
-        path.write_text(path.read_text().replace(r"\ud800", ""))  # only the control characters matter here
+        path.write_text(path.read_text().replace(r"\ud800", ""))  # not valid Unicode
     shown = terminal("history", "--results-dir", results).replace(b"\r\n", b"\n")
     assert not harmful(shown.decode())
 

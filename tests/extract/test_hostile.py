@@ -148,6 +148,6 @@ def test_a_long_program_is_executed_as_it_was_found() -> None:
 @pytest.mark.parametrize("depth", [900, 1000, 2000])
 @pytest.mark.parametrize("decorator", [lambda n: "-" * n + "x", lambda n: "x" + ".a" * n])
 def test_deep_decorators_do_not_raise(decorator: Callable[[int], str], depth: int) -> None:
-    """``ast.dump`` raised RecursionError, which ended the run."""
+    """``ast.dump`` raises RecursionError for these, which must not end the run."""
     text = f"class A:\n    @{decorator(depth)}\n    def f(self, x):\n        return x\n"
     assert extract(text, PROBLEM, "chat").rule == "method"

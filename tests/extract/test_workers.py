@@ -96,7 +96,7 @@ def test_whatever_happens_to_a_worker_is_one_samples_verdict(
 
 
 def test_a_worker_that_works_slowly_is_not_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a busy machine, the same text failed or not by the time that others left to it."""
+    """A verdict must not depend on the time that other processes leave to the worker."""
     work = "import time; end = time.process_time() + 0.5\n"
     slow = "        while time.process_time() < end: time.sleep(0.03) or sum(range(200_000))"
     spoil(monkeypatch, f"\n        {work}{slow}")

@@ -33,7 +33,7 @@ def bases(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"num_hidden_layers": 10**9},  # transformers builds them one by one until the memory is full
+        {"num_hidden_layers": 10**9},  # transformers builds them until the memory is full
         {"vocab_size": 10**12},
         {"hidden_size": 10**12},
         {"intermediate_size": 1 << 62},

@@ -246,7 +246,6 @@ def test_a_gzip_bomb_is_not_unpacked(server: FaultyServer) -> None:
      b'{"usage": [5]}', b"9" * 5000],
 )  # fmt: skip
 def test_no_answer_at_all(server: FaultyServer, body: bytes) -> None:
-    """An error of that prompt before, too."""
     server.raw = answering(body)
     assert (one(server).error or "").startswith(
         ("the answer is not valid", "the answer ended early")
@@ -255,7 +254,6 @@ def test_no_answer_at_all(server: FaultyServer, body: bytes) -> None:
 
 @pytest.mark.parametrize("depth", [300, 900, 980, 990, 20_000])
 def test_an_error_that_is_nested_deep(server: FaultyServer, depth: int) -> None:
-    """An error of that prompt before, too."""
     body = b'{"error": ' + b"[" * depth + b"]" * depth + b"}"
     start = b"HTTP/1.1 400 Bad Request\r\nContent-Length: %d\r\n\r\n" % len(body)
     server.raw = lambda: [start + body]

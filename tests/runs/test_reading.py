@@ -137,7 +137,7 @@ COVERAGE = {
     ],
 )
 def test_coverage_that_cannot_be_shown_is_refused(tmp_path: Path, changed: dict[str, Any]) -> None:
-    """``history`` and ``compare`` ended in a traceback; an empty one counted as complete."""
+    """Unchecked, these end in a traceback, and an empty coverage counts as complete."""
     (tmp_path / "r.json").write_text(json.dumps({**RESULT, "coverage": COVERAGE}))
     assert render_result(find_result("r", tmp_path))["coverage"] == COVERAGE
     (tmp_path / "r.json").write_text(json.dumps({**RESULT, **changed}))

@@ -132,7 +132,7 @@ STEERING = (*sorted(plain.STEERING), "type('StopIteration', (StopIteration,), {}
 
 @pytest.mark.parametrize("raised", STEERING)
 def test_no_exception_of_a_program_steers_the_tests(sandbox: Sandbox, raised: str) -> None:
-    """A program that raised StopIteration passed tests with map and filter."""
+    """A StopIteration that reaches the tests ends map and filter, and the program passes."""
     code = f"def f(x):\n    raise {raised}(x)"
     tests = [Tests("f", loop, "", "separated") for loop in LOOPS]
     jobs = [Job(t.code, 0, Program(code, "x"), t) for t in tests]

@@ -1,8 +1,8 @@
 """CPU time is measured exactly: what others do on the machine moves no program across its limit.
 
 The kernel's own limit, RLIMIT_CPU, counts a whole tick for the process that a tick happens to hit.
-A neighbour that works and naps in turns shifts ticks to the program beside it: it was charged 1.2
-times what it had used, up to 1.6, and beside other neighbours 0.4.
+A neighbour that works and naps in turns shifts ticks to the program beside it: it is charged 1.2
+times what it has used, up to 1.6, and beside other neighbours 0.4.
 """
 
 from __future__ import annotations
