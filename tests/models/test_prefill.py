@@ -82,9 +82,7 @@ def test_the_completion_store_tells_prompts_apart(tmp_path: Path) -> None:
     prompts = (PREFILLED, Prompt(ASKED), replace(PREFILLED, prefill="x"))
     assert len({store.key(request(prompt)) for prompt in prompts}) == 3
     before = "ee72d159d1989e4369d1d2df2d4d0f7668a9a58c74184c978fd6a0cda5f91c41"
-    assert (
-        store.key(request(Prompt(text="a"))) == before
-    )  # a request without a prefill keeps its key
+    assert store.key(request(Prompt(text="a"))) == before  # without a prefill
 
 
 @pytest.mark.model
