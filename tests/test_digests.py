@@ -75,7 +75,7 @@ Point = namedtuple("Point", "x y")
     ids=repr,
 )
 def test_equal_values_have_equal_digests(a: Any, b: Any) -> None:
-    """On the old code they had: a right answer was wrong if it was large."""
+    """Large answers are compared by digest, so that a right one must have the expected digest."""
     assert a == b
     assert digest(a) == digest(b)
 
@@ -83,8 +83,8 @@ def test_equal_values_have_equal_digests(a: Any, b: Any) -> None:
 @pytest.mark.parametrize(
     ("a", "b"),
     [
-        ([0.5, NAN], [0.5, NAN]),  # equal on the old code
-        # Equal on the old code: the bytes of these floats are those of the marshalled strings.
+        ([0.5, NAN], [0.5, NAN]),
+        # The bytes of these floats are those of the marshalled strings.
         (["", "!"], [6.35580179312646e-310, 9.775796416260432e-150]),
         ([1, [2]], [[1], 2]),
         ([[1], [2]], [[1, 2], []]),
@@ -109,7 +109,7 @@ def test_different_values_have_different_digests(a: Any, b: Any) -> None:
 
 
 def test_what_equals_nothing_has_no_digest_twice() -> None:
-    """On the old code a NaN had, in a list of numbers and alone."""
+    """A NaN, alone or in a list, must differ from itself as it does in Python."""
     for value in (
         NAN,
         [NAN],
@@ -125,7 +125,7 @@ def test_what_equals_nothing_has_no_digest_twice() -> None:
 
 
 def test_numpys_numbers_are_numbers() -> None:
-    """On the old code a large list of them equalled nothing."""
+    """A large list of them must equal the same list of Python's numbers."""
     numpy = pytest.importorskip("numpy")
     assert digest([numpy.float64(0.5), numpy.int64(2)]) == digest([0.5, 2])
     assert digest(list(numpy.arange(3))) == digest([0, 1, 2])

@@ -52,7 +52,7 @@ def test_quota_of_the_unified_hierarchy(tmp_path: Path) -> None:
     ],
 )
 def test_other_mounts_do_not_matter(tmp_path: Path, odd: bytes) -> None:
-    """Every command ended in a traceback."""
+    """A mount that cannot be read must not end every command in a traceback."""
     point = tmp_path / "cgroup"
     write_group(point, cpu_max="150000 100000")
     proc = write_proc(tmp_path, "", "0::/\n")
@@ -135,7 +135,7 @@ def test_hardware_threads_of_a_core_count_once(
 
 
 def test_one_module_counts_cores() -> None:
-    """The sandbox, extraction and engines each counted for themselves, none of them quotas."""
+    """Code that counts for itself leaves quotas out."""
     source = Path(machine.__file__).parent
     for path in source.rglob("*.py"):
         # What runs inside a sandbox has the standard library alone.

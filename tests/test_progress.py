@@ -72,7 +72,7 @@ def pass_time(clock: Clock, display: _progress.Display, seconds: int) -> None:
 def test_ten_minutes_of_loading_show_as_loading(
     clock: Clock, display: ProgressDisplay, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A log had no line in that time."""
+    """Without such lines, a log has no line in that time."""
     display.begin(20, [], 20)
     display.loading()
     pass_time(clock, display, 600)
@@ -85,7 +85,7 @@ def test_ten_minutes_of_loading_show_as_loading(
 def test_loading_is_neither_in_the_speed_nor_in_the_time_left(
     clock: Clock, display: ProgressDisplay, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A run of seven minutes was to last 66, as loading counted as part of the first completion."""
+    """If loading counts as part of the first completion, a run of seven minutes is to last 66."""
     display.begin(20, [], 20)
     display.loading()
     pass_time(clock, display, 600)
@@ -168,7 +168,7 @@ def test_judging_can_take_longer_than_generating(clock: Clock) -> None:
 
 
 def test_judging_that_keeps_up_does_not_set_the_time_left(clock: Clock) -> None:
-    """On the old code it was 35 minutes instead of 2: five of 115 verdicts were not cached."""
+    """Only five of 115 verdicts are not cached; their rate alone gives 35 minutes instead of 2."""
     run = RunProgress(164, GenerationProgress(164, clock.now))
     run.generation.report(0, clock.now)
     for number in range(1, 116):
@@ -311,7 +311,7 @@ def test_a_display_needs_no_thread(allow_threads: Callable[[int], None]) -> None
 def test_a_log_has_lines_while_nothing_happens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_json: bool
 ) -> None:
-    """Lines came with verdicts alone."""
+    """Lines must not depend on verdicts alone."""
     pytest.importorskip("httpx", reason="the openai engine needs httpx (the openai extra)")
     monkeypatch.setattr(_pace, "FIRST_LINE_S", 0.5)
     monkeypatch.setattr(_pace, "NEXT_LINE_S", 0.5)

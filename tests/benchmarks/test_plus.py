@@ -68,12 +68,12 @@ def test_floats_are_compared_as_evalplus_does(expected: Any, got: Any, right: bo
 
 # With a tolerance of 1e-6 in force.
 WRONG = [
-    # Right on the old code.
+    # A looser comparison, by tolerance or by items alone, accepts these.
     (INF, 1.5), (INF, -INF), (-INF, 0.0), (-INF, INF), ([1.0, INF], [1.0, 2.0]), ((-INF,), (0.5,)),
     ([[INF]], [[1.0]]), (complex(INF, 0), 1j), (complex(1, INF), complex(1, 7)),
     (10**30, 10**30 + 1), (2**64, 2**64 + 1), (-(2**63) - 1, -(2**63)), ([10**20], [1e20 + 1e6]),
     ([[0.5]], [{0.5: 1}]), ([[0.5]], [{0.5}]), ([0.5], [Fraction(1, 2) + Fraction(1, 10**9)]),
-    # Wrong on both.
+    # Others that differ.
     (INF, NAN), (NAN, NAN), (NAN, INF), (NAN, 1.0), (1.0, NAN), (1.0, INF), ([NAN], [NAN]),
     ([0.5, NAN], [0.5, NAN]), (0.5, plain.Opaque("float")), ([0.5], [plain.Opaque("float")]),
     (0.5, Fraction(1, 2) + Fraction(1, 10**9)), (Decimal("0.5"), Decimal("0.50000001")),
@@ -126,7 +126,7 @@ def test_numbers_are_close_as_numpy_has_it(pair: tuple[Any, Any], atol: float) -
 
 
 def test_a_zero_has_to_be_one() -> None:
-    """On the old code what is near to the reference's zero was right, however steep it is there."""
+    """A value near the reference's zero is wrong where the polynomial is steep."""
     steep = [[-1e9, 1e9]]
     for got, right in ((1.0, True), (1.00005, False), (1, True), (NAN, False), (INF, False)):
         found = matches("", 1e-4, (steep, 1.0, got), matcher=ZERO_MATCHER)
@@ -141,7 +141,7 @@ def test_a_zero_has_to_be_one() -> None:
 
 @pytest.mark.no_cover
 def test_items_that_collide_do_not_keep_the_comparison_busy() -> None:
-    """On the old code these took 2.6 s, and ten times as many a hundred times as long."""
+    """In quadratic time, these take 2.6 s, and ten times as many take a hundred times as long."""
     got = [k * sys.hash_info.modulus for k in range(1, 20_000)]
     started = time.process_time()
     assert matches(MBPP_SPECIAL["Diff"], 0, ([], [1, 2], got)) == [False]

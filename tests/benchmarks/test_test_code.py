@@ -42,7 +42,7 @@ def matches(code: str, expected: object, got: object) -> bool:
 @pytest.mark.parametrize("name", TOLERANT_COMPARISONS)
 @pytest.mark.parametrize("wrap", [lambda x: x, lambda x: [x], lambda x: {"a": [x]}])
 def test_a_tolerance_is_for_finite_numbers(name: str, wrap: Any) -> None:
-    """Cases of /judge and rewards took every number for an infinity."""
+    """A tolerance relative to an infinity accepts every number."""
     code = TOLERANT_COMPARISONS[name]
     passed = [pair for pair in UNEQUAL if matches(code, *map(wrap, pair))]
     assert passed == []

@@ -162,7 +162,7 @@ def test_an_item_that_ends_every_host_is_given_up() -> None:
 
 
 def test_items_beside_one_that_ends_every_host_are_answered() -> None:
-    """On the old code those that were sent with it three times were given up as well."""
+    """Items that are sent three times with such an item must not be given up with it."""
     members = hosts(ATTEMPTS + 1)
     for member in members:
         member.host._before = lose_at(7, member)
@@ -172,7 +172,7 @@ def test_items_beside_one_that_ends_every_host_are_answered() -> None:
 
 
 def test_items_of_three_lost_hosts_are_answered() -> None:
-    """On the old code they were given up, although they had ended none of them."""
+    """Items that did not end a host must not be given up because their hosts were lost."""
     members = hosts(4)
     for member in members[1:]:
         member.host._before = lambda _, member=member: member.lose()  # type: ignore[misc]

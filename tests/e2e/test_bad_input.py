@@ -193,7 +193,7 @@ def test_what_the_system_refuses_is_one_line(assay: Cli, tmp_path: Path) -> None
     ],
 )
 def test_closed_streams_are_like_dev_null(tmp_path: Path, mini: Benchmark, closed: str) -> None:
-    """On the old code some ended in a traceback, and files of a run could get their numbers."""
+    """Files of a run must not get the descriptors of closed streams, where output goes."""
     write_completions(tmp_path / "samples.jsonl", references(mini)[:2])
     shell = " ".join(ASSAY) + f" score samples.jsonl --benchmark mini --problems 2 {closed}"
     done = subprocess.run(["sh", "-c", shell], cwd=tmp_path, capture_output=True, text=True)

@@ -1,7 +1,7 @@
 """Files at the borders: one line says what is wrong, the exit code is 2, and nothing is lost.
 
-On the old code the pipes blocked for ever, the bombs filled the memory, and most of the numbers,
-depths and types ended in a traceback.
+Without checks, the pipes block for ever, the bombs fill the memory, and most of the numbers,
+depths and types end in a traceback.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def result_of(folder: Path, *arguments: str | Path, code: int = 0) -> dict[str, 
 
 
 def test_generation_errors_make_a_score_incomplete(tmp_path: Path, half: Path) -> None:
-    """12 of 20 errors: that was "pass@1 100.0 %, 8 problems" with exit code 0."""
+    """12 of 20 errors must not give "pass@1 100.0 %, 8 problems" with exit code 0."""
     done = assay(tmp_path, "eval", "mini", "--model", f"replay:{half}")
     assert done.code == INCOMPLETE
     heading, *lines = done.out.splitlines()
@@ -102,7 +102,7 @@ def test_a_few_unscorable_problems_leave_a_score_complete(
 
 
 def test_the_tsv_of_an_incomplete_run_is_incomplete(tmp_path: Path, half: Path) -> None:
-    """``passk`` said "10 problems" with exit code 0."""
+    """``passk`` must not say "10 problems" with exit code 0."""
     asked = ("eval", "mini", "--model", f"replay:{half}")
     run = result_of(tmp_path, *asked, code=INCOMPLETE)["run"]
     done = assay(tmp_path, "passk", "--tsv", f"results/{run}.tsv")
@@ -125,7 +125,7 @@ def test_missing_samples_of_a_problem_are_missing(tmp_path: Path, mini: Benchmar
 
 
 def test_the_gap_counts_samples_if_problems_have_several(tmp_path: Path, whole: Path) -> None:
-    """A score over 20 problems was headed "0 of 20 problems judged; ..."."""
+    """A score over 20 problems cannot have the heading "0 of 20 problems judged"."""
     done = assay(tmp_path, "eval", "mini", "--model", f"replay:{whole}", "--n-samples", "2")
     assert done.code == INCOMPLETE
     assert done.out.startswith("incomplete: 20 of 40 samples judged (all samples of 0 of 20 prob")
@@ -133,7 +133,7 @@ def test_the_gap_counts_samples_if_problems_have_several(tmp_path: Path, whole: 
 
 @pytest.mark.slow
 def test_settings_that_recorded_completions_ignore_are_named(tmp_path: Path, whole: Path) -> None:
-    """They were dropped without a word, and two samples were said to be alike since greedy."""
+    """They have no effect, and two recorded samples are not alike because of greedy decoding."""
     asked = ("eval", "mini", "--model", f"replay:{whole}", "--problems", "1")
     done = assay(tmp_path, *asked, "--n-samples", "2")
     assert "greedy" not in done.err
@@ -145,7 +145,7 @@ def test_settings_that_recorded_completions_ignore_are_named(tmp_path: Path, who
 
 
 def test_a_selection_of_problems_is_named(tmp_path: Path, whole: Path) -> None:
-    """``--samples 3`` had the headline of the whole benchmark."""
+    """``--samples 3`` must not have the headline of the whole benchmark."""
     for flag, label in (("--problems", "[:3]"), ("--samples", "[:4]")):
         count = label[2]
         done = assay(tmp_path, "eval", "mini", "--model", f"replay:{whole}", flag, count)
@@ -173,7 +173,7 @@ def test_tasks_are_selected_by_id_and_from_a_file(tmp_path: Path, whole: Path) -
 
 
 def test_half_a_file_is_not_taken_for_a_whole_one(tmp_path: Path, half: Path) -> None:
-    """It was scored with a note."""
+    """A note beside a score is not enough."""
     asked = ("score", half, "--benchmark", "mini")
     done = assay(tmp_path, *asked)
     assert done.code == 2
@@ -226,7 +226,7 @@ def test_incomplete_results_are_compared_on_common_problems(
 
 
 def test_recorded_texts_carry_their_origin(tmp_path: Path, half: Path, whole: Path) -> None:
-    """``eval --model replay:FILE`` had the hash of a model that is asked the standard way."""
+    """``eval --model replay:FILE`` has another hash than a model that is asked the standard way."""
     first, second = (
         result_of(tmp_path, "eval", "mini", "--model", f"replay:{file}", "--problems", "8")
         for file in (half, whole)
@@ -255,7 +255,7 @@ def test_a_run_without_select_keeps_what_was_selected(tmp_path: Path, mini: Benc
 def test_an_earlier_choice_that_cannot_be_made_again_does_not_end_a_run(
     tmp_path: Path, mini: Benchmark
 ) -> None:
-    """Requests sent again without --select have no log-probabilities: no result was written."""
+    """Requests sent again without --select have no log-probabilities to choose by."""
     samples = write_completions(tmp_path / "two.jsonl", references(mini) * 2)
     asked = ("score", samples, "--benchmark", "mini")
     first = result_of(tmp_path, *asked, "--select", "first")

@@ -137,7 +137,7 @@ def test_what_could_not_be_judged_is_nobodys_failure(
 def test_an_incomplete_result_is_exported_as_one(
     assay: Cli, mini: Benchmark, tmp_path: Path
 ) -> None:
-    """It was exported with exit code 0, as if these were all of the benchmark."""
+    """Exit code 0 would mean that these are all of the benchmark."""
     samples = write_completions(tmp_path / "s.jsonl", references(mini)[:8])
     scored = assay("score", samples, "--benchmark", "mini", "--partial", "--json")
     run = json.loads(scored.stdout)["run"]

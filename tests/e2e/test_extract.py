@@ -42,7 +42,7 @@ def test_programs_and_explanations(assay: Cli, mini: Benchmark, tmp_path: Path) 
 def test_lone_surrogates_are_shown_and_exported(
     assay: Cli, mini: Benchmark, tmp_path: Path
 ) -> None:
-    """Both ended with a UnicodeEncodeError before."""
+    """Encoding either is a UnicodeEncodeError, which must not end in a traceback."""
     code = f"def {mini.problems[0].tests.entry_point}(x):\n    return '\ud800'\n"
     samples = write_completions(tmp_path / "s.jsonl", [("mini/0", f"\ud800:\n```\n{code}```")])
     for options in ((), ("--explain",)):

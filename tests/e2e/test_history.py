@@ -69,7 +69,7 @@ def test_settings_are_listed_where_runs_differ(results: Path) -> None:
 
 
 def test_every_setting_of_a_protocol_can_be_told_apart(results: Path) -> None:
-    """Runs that differed in one of these had equal rows but for their hashes."""
+    """Runs that differ in one of these must not have equal rows but for their hashes."""
     unlike = {"min_p": 0.1, "repetition_penalty": 1.2, "max_tokens": 9}
     asked = {"system": "Be brief.", "stop": ["END", "\n\n"], "engine_options": ["n_batch=9"]}
     write_result(results, "2026-04-01", "qwen", decoding=unlike, asking=asked)
@@ -93,7 +93,7 @@ def test_the_python_that_judged_is_listed_where_runs_differ(results: Path) -> No
 
 
 def test_nobody_knows_how_recorded_completions_were_asked_for(results: Path) -> None:
-    """They were listed with temperature 0 and top-p 0."""
+    """They must not be listed with temperature 0 and top-p 0."""
     run = write_result(results, "2026-04-01", "recorded", decoding={"temperature": 0, "top_p": 0})
     path = results / f"{run}.json"
     content = json.loads(path.read_text())
@@ -155,7 +155,6 @@ def test_csv_has_every_column(results: Path) -> None:
 
 
 def test_a_damaged_file_is_one_line_and_not_the_end(results: Path) -> None:
-    """The first damaged file ended the list."""
     (results / "mbpp_20260401_120000.json").write_text("{")
     (results / "foreign").mkdir()
     (results / "foreign" / "run.json").write_text("[[")

@@ -149,7 +149,7 @@ def test_data_of_another_version_gives_no_prompt(tmp_path: Path) -> None:
 
 
 def test_a_task_that_the_benchmark_does_not_have_gives_no_prompt(tmp_path: Path) -> None:
-    """It ended in a traceback."""
+    """A task without a problem must not end in a traceback."""
     foreign = open_run(tmp_path / "results", asked("mini"), MODEL)
     foreign.add_completion(completion("other/0", "x"))
     assert "The prompt cannot be built again: " in show(foreign, "other/0").out

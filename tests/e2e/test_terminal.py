@@ -1,7 +1,7 @@
 """Nothing that comes from elsewhere can control the terminal, or fake a line of output.
 
-On the code before ``assay.borders.printable`` all of these but those that say so printed raw
-control characters; texts that are not valid Unicode ended in a traceback.
+Without ``assay.borders.printable``, these texts print raw control characters, and those that are
+not valid Unicode end in a traceback.
 """
 
 from __future__ import annotations
@@ -170,7 +170,6 @@ def test_data_folders(walk: Walk, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_sandbox_list(walk: Walk) -> None:
-    """Printed nothing harmful before either; here to stay so."""
     assert walk("sandbox", "list")[0] == 0
 
 
@@ -219,15 +218,15 @@ def terminal(tmp_path: Path) -> Callable[..., bytes]:
 
 
 def test_on_a_real_terminal(terminal: Callable[..., bytes], results: Path) -> None:
-    """Colours, which click strips elsewhere, reached a terminal on the old code."""
+    """Only a terminal receives colours; click strips them elsewhere."""
     for path in results.glob("*.json"):
-        path.write_text(path.read_text().replace(r"\ud800", ""))  # ended in a traceback
+        path.write_text(path.read_text().replace(r"\ud800", ""))  # not valid Unicode
     shown = terminal("history", "--results-dir", results).replace(b"\r\n", b"\n")
     assert not harmful(shown.decode())
 
 
 def test_a_file_name_is_no_markup(terminal: Callable[..., bytes], tmp_path: Path) -> None:
-    """The live line took ``[red]`` for a colour on the old code."""
+    """As markup, ``[red]`` would be a colour of the live line."""
     with serving() as server:
         (tmp_path / "[red]x.jsonl").write_text('{"prompt": "x"}\n')
         shown = terminal(

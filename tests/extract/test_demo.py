@@ -79,13 +79,13 @@ def test_words_before_the_program_that_happen_to_be_expressions() -> None:
 
 
 def test_a_demo_goes_with_the_lines_that_need_no_call() -> None:
-    """The old rule removed the frame and kept what selects from it: NameError."""
+    """A rule that removes the frame but keeps what selects from it causes a NameError."""
     demo = "frame = load(2)\ncolumn = frame['a']\nprint(f(column))\n"
     assert cut(f"{CODE}\n{demo}") == CODE
 
 
 def test_a_parameter_does_not_need_what_a_demo_calls_the_same() -> None:
-    """The old rule kept the opening of a file that does not exist."""
+    """A rule that keeps it opens a file that does not exist."""
     code = "def f(path, data):\n    return [path, data]\n"
     demo = "path = '/path/to/data.csv'\ndata = open(path).read()\nprint(f(path, data))\n"
     assert cut_demo(f"{code}\n{demo}", TESTS) == Cut(code)
@@ -93,7 +93,7 @@ def test_a_parameter_does_not_need_what_a_demo_calls_the_same() -> None:
 
 @pytest.mark.parametrize("name", ["f", "count"])
 def test_a_demo_does_not_overwrite_a_function(name: str) -> None:
-    """The old rule kept the assignment: 'int' object is not callable."""
+    """A rule that keeps the assignment causes "'int' object is not callable"."""
     code = "def count(xs):\n    return len(xs)\n\n\ndef f(xs):\n    return count(xs)\n"
     found = cut_demo(f"{code}\n{name} = {name}([1, 2])\nprint({name})\n", TESTS)
     assert found.code == code

@@ -45,7 +45,7 @@ def test_programs_are_the_same_as_in_this_process() -> None:
 
 @pytest.mark.slow
 def test_a_text_that_takes_too_long_is_its_own_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One stopped the whole run on the old code, for two hours."""
+    """Without a limit, one such text stops the whole run for hours."""
     spoil(monkeypatch, ENDLESS)
     with Extractor(limits=QUICK) as extractor:
         found = extract_all(extractor, CODE, "SPOIL", CODE)
@@ -88,7 +88,7 @@ def spoil(monkeypatch: pytest.MonkeyPatch, statement: str) -> None:
 def test_whatever_happens_to_a_worker_is_one_samples_verdict(
     monkeypatch: pytest.MonkeyPatch, statement: str, detail: str
 ) -> None:
-    """What extraction raised ended the run on the old code; a crash would have too."""
+    """Neither an exception nor a crash in extraction may end the run."""
     spoil(monkeypatch, statement)
     with Extractor(limits=ExtractionLimits(wall_s=2.0)) as extractor:
         found = extract_all(extractor, CODE, "SPOIL", CODE)
@@ -96,7 +96,7 @@ def test_whatever_happens_to_a_worker_is_one_samples_verdict(
 
 
 def test_a_worker_that_works_slowly_is_not_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a busy machine, the same text failed or not by the time that others left to it."""
+    """A verdict must not depend on the time that other processes leave to the worker."""
     work = "import time; end = time.process_time() + 0.5\n"
     slow = "        while time.process_time() < end: time.sleep(0.03) or sum(range(200_000))"
     spoil(monkeypatch, f"\n        {work}{slow}")

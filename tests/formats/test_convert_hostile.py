@@ -15,7 +15,7 @@ from assay.models import convert
 from tests.formats.damaged import copy, write_bases
 
 HUGE = 10**4000  # has more digits than any number of a model, and fits into no float
-# The file, the place of a value in it, and the value. Most were a traceback, or took for ever.
+# The file, the place of a value in it, and the value. Unchecked, most are a traceback or never end.
 VALUES: dict[str, tuple[str, tuple[str | int, ...], Any]] = {
     "a base of thousands of digits": ("config.json", ("rope_theta",), HUGE),
     "a base that is a list": ("config.json", ("rope_parameters",), [1]),

@@ -33,7 +33,7 @@ def bases(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"num_hidden_layers": 10**9},  # built one by one until the memory was full
+        {"num_hidden_layers": 10**9},  # transformers builds them until the memory is full
         {"vocab_size": 10**12},
         {"hidden_size": 10**12},
         {"intermediate_size": 1 << 62},
@@ -46,7 +46,7 @@ def bases(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ids=str,
 )
 def test_a_folders_configuration(bases: Path, tmp_path: Path, changes: dict[str, Any]) -> None:
-    """The old code left these to transformers, in the engine's process."""
+    """These must be refused before transformers reads them in the engine's process."""
     pytest.importorskip("torch", reason="needs torch: pip install 'assay-eval[hf]'")
     folder = tmp_path / "folder"
     shutil.copytree(bases / "folder", folder)
@@ -70,7 +70,7 @@ def test_a_configuration_that_is_none(bases: Path, tmp_path: Path, content: str)
 
 @pytest.mark.parametrize("length", [0, -1, -(1 << 31)])
 def test_a_gguf_files_context(bases: Path, tmp_path: Path, length: int) -> None:
-    """0 was a ZeroDivisionError, a traceback, on the old code."""
+    """A length of 0 that is not refused is a ZeroDivisionError, a traceback."""
     pytest.importorskip("xllamacpp", reason="needs llama.cpp: pip install 'assay-eval[gguf]'")
     path = tmp_path / "m.gguf"
     shutil.copyfile(bases / "gguf", path)

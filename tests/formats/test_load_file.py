@@ -111,7 +111,7 @@ def test_a_weight_too_few_too_many_or_in_another_shape_is_named(file: Path) -> N
 
 
 def test_frequencies_that_old_files_store_are_computed(file: Path) -> None:
-    """Such a file could not be loaded: the model has no weight of that name."""
+    """The model has no weight of that name, which must not keep the file from being loaded."""
     from transformers import AutoConfig, AutoModelForCausalLM
 
     checkpoint = read_checkpoint(file)

@@ -1,8 +1,8 @@
 """Random and mutated messages on the channel between a program and the oracle.
 
 Whatever a program sends, it does not pass, it does not become invalid, and the next program in its
-worker is judged as it should be. On the old code no seed of this fuzzer broke that in short runs;
-what did is in ``tests/security/forgeries_answers.py``.
+worker is judged as it should be. Attacks that random messages do not find in short runs are in
+``tests/security/forgeries_answers.py``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Random texts, long and deeply nested ones too: extraction gives a program or says that it cannot.
 
-On the old code this found decorators so deep that a rule raised, and texts that took minutes.
+It finds, for example, decorators so deep that a rule raises, and texts that take minutes.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ def test_the_form_that_passed_is_exported(mini: Benchmark, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("method", ["examples", "agreement"])
 def test_a_choice_considers_the_uncut_form(mini: Benchmark, tmp_path: Path, method: str) -> None:
-    """Only the cut form ran, which fails at the example as the others do: the first was chosen."""
+    """The cut form alone fails at the example as the others do, and the first would be chosen."""
     answers = [("mini/1", text) for text in (BROKEN, BROKEN, FILLED, FILLED)]
     evaluation = score_with(tmp_path, mini, *answers, select=method)
     assert read_verdicts(evaluation)["mini/1", 2].rule == "uncut"
@@ -138,7 +138,7 @@ def test_a_choice_keeps_the_cut_form_where_the_uncut_one_does_no_better(
 
 
 def test_leaving_a_rule_out_leaves_the_uncut_form_in(mini: Benchmark, tmp_path: Path) -> None:
-    """A pass that needs its demonstration was counted as lost without a rule that it does not."""
+    """A pass that needs its demonstration is not lost without a rule that it does not need."""
     function = FUNCTION.partition("\n\n\n")[2]
     twice = FUNCTION + function + RIGHT
     config = config_for(tmp_path, mini, (("mini/0", twice),))

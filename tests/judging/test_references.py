@@ -248,7 +248,7 @@ def test_what_is_kept_holds_for_one_image(sandbox: Sandbox, own_cache: Path) -> 
     }
     assert len(set(keys.values())) == 3
     plain_cache = VerdictCache(own_cache, found.kind, found.tier, found.python, "packages")
-    assert keys[""] == plain_cache.key(job)  # what was kept before there were images
+    assert keys[""] == plain_cache.key(job)  # an entry without an image stays valid
 
 
 class Crowded:

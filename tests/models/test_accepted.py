@@ -47,7 +47,7 @@ def test_the_tables_are_complete() -> None:
 @pytest.mark.parametrize("option", GIVEN)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_option_is_accepted_or_refused(engine: str, option: str) -> None:
-    """Options of other engines had no effect: ``--base-url`` with recorded completions."""
+    """An option of another engine, as ``--base-url`` with recorded completions, has no effect."""
     options = EngineOptions(**{option: GIVEN[option]})
     if option in ACCEPTED[engine].split():
         check_accepted(options, engine)

@@ -37,7 +37,7 @@ ROWS, WIDTH = 40, 32
     ],
 )
 def test_a_file_is_named_by_what_its_name_leaves_out(tmp_path: Path, path: str, name: str) -> None:
-    """Every ``model.gguf`` was called "model"."""
+    """Not every ``model.gguf`` can be called "model"."""
     file = tmp_path / path
     file.parent.mkdir(exist_ok=True)
     file.touch()
@@ -45,7 +45,7 @@ def test_a_file_is_named_by_what_its_name_leaves_out(tmp_path: Path, path: str, 
 
 
 def test_folders_and_adapters(tmp_path: Path) -> None:
-    """Base + adapter was listed as the base."""
+    """Base + adapter must not be listed as the base."""
     base, adapter = tmp_path / "qwen2-0.5B", tmp_path / "lora" / "checkpoint-500"
     base.mkdir()
     adapter.mkdir(parents=True)
@@ -111,7 +111,7 @@ def test_a_size_in_the_metadata_must_fit_the_weights(label: str, count: int, nam
 def test_a_copy_of_the_embedding_is_counted_once(
     rows: int, width: int, once: int, size: str, repeats: bool
 ) -> None:
-    """A GGUF file of Qwen2.5-Coder-1.5B was called 1.8B."""
+    """Counted twice, Qwen2.5-Coder-1.5B would be called 1.8B."""
     embedding = (rows, width)
     shapes = {
         "token_embd.weight": embedding,
@@ -169,7 +169,7 @@ def test_folders(tmp_path: Path, config: dict[str, object], name: str) -> None:
 
 
 def test_packed_weights_have_no_number(tmp_path: Path) -> None:
-    """Eight weights in an integer were counted as one."""
+    """Eight weights in an integer would be counted as one."""
     folder = tmp_path / "tuned"
     folder.mkdir()
     config = {"quantization_config": {"quant_method": "gptq", "bits": 4}}

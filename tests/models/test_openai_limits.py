@@ -1,6 +1,6 @@
 """Servers that send too much, too slowly or nonsense: an error of that prompt, and never more.
 
-Each case says what it did on the code before there were limits.
+Each case says what happens without the limit.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def usage(value: str) -> bytes:
     "value", ["1" + "0" * 400, "-5", '"12"', "true", "1e999", "NaN", "Infinity", "1.5", "[1]"]
 )
 def test_counts_of_tokens_that_are_none(server: FaultyServer, value: str) -> None:
-    """10**400, -5, "12", true and 1.5 became the completion's prompt_tokens on the old code."""
+    """Without a check, 10**400, -5, "12", true and 1.5 become the completion's prompt_tokens."""
     server.raw = answering(usage(value))
     failed = one(server)
     assert (failed.finish_reason, failed.text, failed.prompt_tokens) == ("error", "", 0)
@@ -95,7 +95,7 @@ def test_counts_that_are_missing_or_whole_floats_are_as_good() -> None:
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "-1e999", '"nan"', "true", "9" * 400])
 def test_log_probabilities_that_are_none(server: FaultyServer, value: str) -> None:
-    """All but the last, which was an OverflowError, were averaged on the old code."""
+    """Without a check, all are averaged but the last, which is an OverflowError."""
     answer = json.loads(json.dumps(ANSWER))
     answer["choices"][0]["logprobs"] = {"content": [{"token": "x", "logprob": "HERE"}]}
     server.raw = answering(json.dumps(answer).replace('"HERE"', value).encode())
@@ -125,7 +125,7 @@ def test_any_messages_give_an_answer_within_bounds_or_a_value_error(messages: li
 
 
 def test_more_than_one_choice(server: FaultyServer) -> None:
-    """Their texts were taken for one on the old code: a wrong answer of the model's."""
+    """Texts of two choices taken for one are counted as a wrong answer of the model."""
     choice = ANSWER["choices"][0]
     server.raw = answering({**ANSWER, "choices": [choice, {**choice, "index": 1}]})
     assert "2 choices instead of one" in (one(server).error or "")
@@ -134,7 +134,7 @@ def test_more_than_one_choice(server: FaultyServer) -> None:
 
 
 def test_more_text_than_was_asked_for(server: FaultyServer) -> None:
-    """Half a megabyte for 16 tokens was a completion on the old code."""
+    """Half a megabyte for 16 tokens is not a completion."""
     server.text = lambda _: "x" * 500_000
     assert "more text than the requested" in (one(server).error or "")
     server.text, server.reasoning = lambda _: "x", "y" * 500_000
@@ -144,7 +144,7 @@ def test_more_text_than_was_asked_for(server: FaultyServer) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("drop", [b": comment\n" * 5000, b"x" * 50_000, b"data: {}\n\n" * 5000])
 def test_a_stream_without_end_is_left_soon(server: FaultyServer, drop: bytes) -> None:
-    """The old code read 64 MiB each time, and kept a line of that length."""
+    """With a limit of 64 MiB alone, all of it is read, and a line of that length kept in memory."""
     sent = []
 
     def stream() -> Iterator[bytes]:
@@ -178,7 +178,7 @@ SLOW = {
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", SLOW)
 def test_a_server_that_drips(server: FaultyServer, kind: str) -> None:
-    """None of these ever ended on the old code: each byte restarts the read timeout."""
+    """Each byte restarts the read timeout, so only a limit on the whole answer ends these."""
     server.raw = SLOW[kind]
     began = time.monotonic()
     failed = one(server, timeout=5.0, answer_timeout=0.5)
@@ -229,7 +229,7 @@ def test_the_default_limit_grows_with_the_answer() -> None:
 
 
 def test_a_gzip_bomb_is_not_unpacked(server: FaultyServer) -> None:
-    """300 KB became 300 MB in the memory of the old code before it was found too long."""
+    """300 KB become 300 MB in memory before a limit on the unpacked text can apply."""
     bomb = gzip.compress(b" " * 300_000_000, 9)
     packed = JSON + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(bomb)
     server.raw = lambda: [packed + bomb]
@@ -246,7 +246,6 @@ def test_a_gzip_bomb_is_not_unpacked(server: FaultyServer) -> None:
      b'{"usage": [5]}', b"9" * 5000],
 )  # fmt: skip
 def test_no_answer_at_all(server: FaultyServer, body: bytes) -> None:
-    """An error of that prompt before, too."""
     server.raw = answering(body)
     assert (one(server).error or "").startswith(
         ("the answer is not valid", "the answer ended early")
@@ -255,7 +254,6 @@ def test_no_answer_at_all(server: FaultyServer, body: bytes) -> None:
 
 @pytest.mark.parametrize("depth", [300, 900, 980, 990, 20_000])
 def test_an_error_that_is_nested_deep(server: FaultyServer, depth: int) -> None:
-    """An error of that prompt before, too."""
     body = b'{"error": ' + b"[" * depth + b"]" * depth + b"}"
     start = b"HTTP/1.1 400 Bad Request\r\nContent-Length: %d\r\n\r\n" % len(body)
     server.raw = lambda: [start + body]
@@ -265,7 +263,6 @@ def test_an_error_that_is_nested_deep(server: FaultyServer, depth: int) -> None:
 
 
 def test_a_redirect_is_not_followed(server: FaultyServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor was it before."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-secret")
     with serving() as other:
         moved = f"HTTP/1.1 307 Temporary Redirect\r\nLocation: {other.url}/chat/completions\r\n"
@@ -276,7 +273,7 @@ def test_a_redirect_is_not_followed(server: FaultyServer, monkeypatch: pytest.Mo
 
 
 def test_prompts_and_names_that_utf8_does_not_have(server: FaultyServer) -> None:
-    """UnicodeEncodeError, a traceback, on the old code."""
+    """Encoding these is a UnicodeEncodeError, which must not end in a traceback."""
     server.models = [{"id": "half \ud83d"}]
     model = opened(server, name="")
     request = Request("t", 0, Prompt(messages=(Message("user", "\ud800"),)), Decoding(), 0)
@@ -298,14 +295,14 @@ MODELS: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("kind", MODELS)
 def test_hostile_lists_of_models(server: FaultyServer, kind: str) -> None:
-    """A number in place of the list was a TypeError, a traceback, on the old code."""
+    """A number in place of the list is a TypeError, which must not end in a traceback."""
     server.raw_models = MODELS[kind]
     with pytest.raises(ModelError, match="does not respond|does not list its models"):
         opened(server, name="")
 
 
 def test_a_list_of_models_that_drips(server: FaultyServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Never ended on the old code."""
+    """Without a limit on the whole answer, opening the model never ends."""
     from assay.models.engines.openai import server as openai_server
     from assay.models.engines.openai.limits import AnswerLimits
 

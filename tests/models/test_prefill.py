@@ -82,7 +82,7 @@ def test_the_completion_store_tells_prompts_apart(tmp_path: Path) -> None:
     prompts = (PREFILLED, Prompt(ASKED), replace(PREFILLED, prefill="x"))
     assert len({store.key(request(prompt)) for prompt in prompts}) == 3
     before = "ee72d159d1989e4369d1d2df2d4d0f7668a9a58c74184c978fd6a0cda5f91c41"
-    assert store.key(request(Prompt(text="a"))) == before  # as before there were prefills
+    assert store.key(request(Prompt(text="a"))) == before  # without a prefill
 
 
 @pytest.mark.model
@@ -127,7 +127,7 @@ def test_a_closing_fence_that_ended_the_text_is_part_of_it(
 
 
 def test_of_two_definitions_in_a_prefilled_block_the_last_counts() -> None:
-    """As in Python. Without the closing fence, the first did."""
+    """The last counts in Python too. Without the closing fence, the first would."""
     added = "def f(x):\n    return 1\n\ndef f(x):\n    return 2"
     text = join_answer(replace(PREFILLED, stop=CHAT_STOP), added, "stop")
     tests = Tests("f", code="assert f(1) == 2")

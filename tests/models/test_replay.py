@@ -64,7 +64,7 @@ def test_an_error_recorded_stays_an_error(tmp_path: Path) -> None:
 
 
 def test_a_request_that_was_repeated_replaces_the_failed_one(tmp_path: Path) -> None:
-    """A run's own completions.jsonl was refused once a failed request had been sent again."""
+    """A run's own completions.jsonl has both lines if a failed request was sent again."""
     error = {"task_id": "a", "sample": 0, "text": "", "finish_reason": "error", "error": "gone"}
     right = {"task_id": "a", "sample": 0, "text": "x"}
     model = open_recorded(write(tmp_path / "r", error, error, right))
@@ -76,7 +76,7 @@ def test_a_request_that_was_repeated_replaces_the_failed_one(tmp_path: Path) -> 
 
 
 def test_a_line_cut_in_half_is_a_sample_that_is_missing(tmp_path: Path) -> None:
-    """With --partial, a file of whole rounds and half a line more was complete."""
+    """With --partial, a file of whole rounds and half a line more must not be complete."""
     path = tmp_path / "r.jsonl"
     spec = write(path, {"task_id": "a", "solution": "x"})
     whole = path.read_text()
@@ -106,7 +106,7 @@ OPTIONS = [
 def test_settings_that_mean_nothing_here_are_refused(
     tmp_path: Path, flag: str, options: EngineOptions
 ) -> None:
-    """``--device cuda`` on a machine without a GPU ended with exit code 0."""
+    """Otherwise ``--device cuda`` on a machine without a GPU ends with exit code 0."""
     spec = write(tmp_path / "r", {"task_id": "a", "solution": "x"})
     with pytest.raises(UsageError, match=f"^{flag}: the replay engine has no such setting"):
         open_model(f"replay:{spec}", options)

@@ -1,6 +1,6 @@
 """Chat templates that loop for ever or fill the memory: one line that names the file, exit code 2.
 
-On the code before, all of the commands here ran until they were killed; only ``check`` had limits.
+Without limits, all of the commands here run until they are killed.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ SETTINGS = {
     ],
 )
 def test_threads_of_an_engine_do_not_spin(tmp_path: Path, module: str) -> None:
-    """OpenMP's did, for 300,000 rounds: beside other work a run took six times as long."""
+    """OpenMP's threads spin for 300,000 rounds: beside other work a run takes six times as long."""
     library = "torch" if module.startswith("torch") else "xllamacpp"
     pytest.importorskip(library, reason=f"needs {library} (the gguf or hf extra)")
     log = tmp_path / "log"

@@ -39,6 +39,6 @@ def test_a_prompt_longer_than_the_context_is_an_answer(error: str) -> None:
 
 @pytest.mark.parametrize("error", COMPLETION)
 def test_too_large_a_max_tokens_is_our_error(error: str) -> None:
-    """Every sample counted as the model's failure: 0 %, complete, exit code 0."""
+    """As the model's failure, it would give 0 %, complete, with exit code 0."""
     assert not is_too_long(error)
     assert failed("t", 0, error).error == error

@@ -117,10 +117,7 @@ def test_programs_cannot_change_later_verdicts(
 def test_programs_get_nothing_of_the_host(
     humaneval: Benchmark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The attacks of ``tests/security`` as a program that EvalPlus executes.
-
-    Those that succeeded there on the old code, as root, succeeded here too.
-    """
+    """The attacks of ``tests/security`` fail in a program that EvalPlus executes."""
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     first = humaneval.problems[0]
     monkeypatch.setattr(evalplus_peer, "run_isolated", watched := Watched(REPORT))

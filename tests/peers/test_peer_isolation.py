@@ -1,7 +1,6 @@
 """The sandbox that a whole harness runs in: it executes programs without isolating them.
 
-Most of these attacks succeeded when the command shared the host's files, environment and limits;
-each test says which.
+A command that shares the host's files, environment and limits is open to most of these attacks.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def public() -> Iterator[Path]:
 
 
 def test_a_hostile_program_gets_nothing(public: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check attacks that succeeded on the old code, as root.
+    """Check attacks that succeed, as root, in a command that is not isolated.
 
     become_root, dangerous_calls, dump_core, environment_of_others, file_in_home,
     file_through_descriptor_of_others, folders_of_the_host, host_through_parent_folders,
@@ -80,7 +79,7 @@ def test_an_ordinary_user_isolates_as_well(public: Path) -> None:
     ],
 )
 def test_only_regular_files_are_results(make: str) -> None:
-    """Programs can put anything there; the old code refused these as well."""
+    """Programs can put anything into the folder of results."""
     assert python(f"import os, socket\n{make}") == {}
 
 
@@ -123,7 +122,7 @@ def running(marker: str) -> list[str]:
 
 @pytest.mark.parametrize("victim", ["harness", "supervisor"])
 def test_everything_dies_with_the_harness(victim: str) -> None:
-    """On the old code a stopped command stayed for ever when the harness was killed."""
+    """A stopped command must not outlive a harness that is killed."""
     script = (
         "import sys\nfrom assay.peers.isolation import PeerCommand, run_isolated\n"
         f"run_isolated(PeerCommand((sys.executable, '-c', {DAEMON + 'time.sleep(60)'!r})))\n"

@@ -1,4 +1,4 @@
-"""The limits of a peer's whole command; the old code had none."""
+"""The limits of a peer's whole command."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _group(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_one_process_cannot_take_all_memory() -> None:
-    """1 GB with a limit of 512 MB; it got it on the old code, which had no limit."""
+    """The process asks for 1 GB with a limit of 512 MB."""
     with pytest.raises(SandboxError, match="failed. MemoryError"):
         python(ONE_BLOCK)
 
@@ -79,7 +79,7 @@ def test_one_process_cannot_take_all_memory() -> None:
 )
 @pytest.mark.usefixtures("_group")
 def test_many_processes_cannot_take_all_memory(attack: str) -> None:
-    """1.6 GB in eight processes, all of which the old code let have it.
+    """Eight processes ask for 1.6 GB in all, each for less than the limit.
 
     With a group the kernel kills one after the other; without, the watch ends the command.
     """
@@ -98,7 +98,7 @@ def test_too_much_memory_without_a_group(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_fork_bomb_is_bounded() -> None:
-    """400 processes; the old code counted none."""
+    """Without a limit, the bomb starts 400 processes."""
     assert int(python(FORK_BOMB)[REPORT]) < SMALL.processes
 
 
@@ -114,20 +114,20 @@ def test_threads_count_as_processes() -> None:
 
 @pytest.mark.usefixtures("_group")
 def test_cpu_time_is_limited_in_all_processes_together() -> None:
-    """Each stays below its own limit; the old code had none."""
+    """Each process stays below a limit of its own, so only their sum exceeds it."""
     limits = TreeLimits(memory_mb=512, processes=64, cpu_s=1, wall_s=60)
     with pytest.raises(SandboxError, match="used more than 1 seconds of CPU time"):
         python(BUSY_PROCESSES, limits)
 
 
 def test_wall_time_is_limited() -> None:
-    """It waited for ever on the old code."""
+    """Without a limit, the harness waits as long as the command sleeps."""
     with pytest.raises(SandboxError, match="took more than 1 seconds and was stopped"):
         python("import time; time.sleep(30)", TreeLimits(wall_s=1))
 
 
 def test_files_are_limited() -> None:
-    """200 MB on the host's disk on the old code."""
+    """Without a limit, the command fills the host's disk with large files or many files."""
     code = "with open('big', 'wb') as file:\n    for _ in range(200): file.write(bytes(1 << 20))"
     with pytest.raises(SandboxError, match="OSError"):
         python(code)
@@ -136,7 +136,7 @@ def test_files_are_limited() -> None:
 
 
 def test_output_is_bounded() -> None:
-    """100 MB were held in the harness's memory on the old code."""
+    """Without a bound, all 200 MB of output are held in the harness's memory."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     python(
         "import os\nfor _ in range(100):\n"

@@ -134,7 +134,7 @@ def test_samples_are_named_by_task_and_number(monkeypatch: Patch, folder: Path) 
 
 
 def test_a_line_with_temperature_0_has_one_sample(monkeypatch: Patch, folder: Path) -> None:
-    """Its samples were copies of one text."""
+    """More samples would be copies of one text."""
     texts = (line(prompt="p", task_id="cold", temperature=0), line(prompt="q", task_id="warm"))
     (folder / "in.jsonl").write_bytes(b"".join(texts))
     model = EchoModel()

@@ -68,7 +68,7 @@ def test_what_was_not_generated_is_not_judged(
 def test_another_judges_score_over_fewer_problems_is_incomplete(
     mini: Benchmark, tmp_path: Path
 ) -> None:
-    """It had no heading, and exit code 0."""
+    """It has the heading and the exit code of an incomplete score."""
     path = write_completions(tmp_path / "half.jsonl", references(mini)[:8])
     asked = ("score", path, "--benchmark", "mini", "--engine", "generous", "--partial")
     done = run_command(*asked, folder=tmp_path)

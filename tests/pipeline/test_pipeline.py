@@ -265,7 +265,7 @@ def test_less_than_no_workers_are_refused() -> None:
 def test_a_text_that_breaks_extraction_fails_and_the_rest_is_judged(
     monkeypatch: pytest.MonkeyPatch, mini: Benchmark, tmp_path: Path
 ) -> None:
-    """The old code took minutes for this text, in which nothing else was judged."""
+    """Without a limit, this text takes minutes in which nothing else is judged."""
     name = mini.problems[0].tests.entry_point
     endless = f"def {name}(x):\n" + "".join(f" a{i}=lambda:1\n" for i in range(60_000))
     samples = [("mini/0", endless), *references(mini)[1:]]

@@ -161,7 +161,7 @@ def test_the_prompt_form_is_said_and_recorded(
     mini: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     form: PromptForm, template: str, told: str,
 ) -> None:  # fmt: skip
-    """A folder that had lost its chat template was used as a base model without a word."""
+    """A folder that lost its chat template must not be used as a base model without a word."""
     model = ScriptedModel(mini)
     model.identity = ModelIdentity("m", "test", "w", form, template_sha256=template)
     monkeypatch.setattr(models, "open_model", lambda *_: model)
@@ -177,7 +177,7 @@ def test_the_prompt_form_is_said_and_recorded(
 def test_a_run_without_a_gpu_is_not_finished_as_one_with_it(
     mini: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``--device cuda`` gave back a finished result that a CPU had made."""
+    """``--device cuda`` must not return a finished result of a CPU."""
     monkeypatch.setattr(models, "open_model", lambda *_: ScriptedModel(mini))
     config = EvalConfig("mini", tmp_path, problems=ProblemSelection("1"))
     evaluate(config, Watcher())
@@ -208,7 +208,7 @@ def test_a_gpu_that_is_not_there_is_an_error(
 def test_several_samples_are_never_copies_of_one_greedy_text(
     given: Sampling, samples: int, decoding: tuple[float, int], says: str
 ) -> None:
-    """``NUM_SAMPLES=20`` generated 20 equal texts and printed pass@10."""
+    """With greedy decoding, ``NUM_SAMPLES=20`` would give 20 equal texts and a wrong pass@10."""
     found, note = given.decide()
     settled = found.settle()
     assert (found.n_samples, (settled.temperature, settled.top_k)) == (samples, decoding)

@@ -19,7 +19,7 @@ from tests.report.run_folders import toy_samples, write_run
 
 
 def test_activities_that_overlap_count_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests of a batch were added up: 85 minutes of generating in a run of 30 seconds."""
+    """The sum over a batch's requests can be 85 minutes of generating in a run of 30 seconds."""
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     busy = BusyTime(100.0)
@@ -32,7 +32,7 @@ def test_activities_that_overlap_count_once(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_judging_lasts_while_any_program_is_with_the_judge(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Verdicts arrive in batches: fifty of 50 ms each counted as 50 ms."""
+    """Verdicts arrive in batches, so that the last one's time alone is too short."""
     now = 0.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     busy = OpenTime()
@@ -46,7 +46,7 @@ def test_judging_lasts_while_any_program_is_with_the_judge(monkeypatch: pytest.M
 def test_a_part_is_recorded_while_it_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A part that ended with SIGKILL had no times at all."""
+    """Times recorded at the end alone are lost if the part ends with SIGKILL."""
     write_run(tmp_path, toy_samples(), finished=False)
     (folder,) = (path for path in tmp_path.iterdir() if path.is_dir())
     run = RunWriter(folder)

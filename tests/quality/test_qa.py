@@ -120,7 +120,7 @@ def test_an_unknown_tier_is_one_line(assay: Cli, folder: Path) -> None:
 
 @pytest.mark.torch
 def test_a_part_of_a_benchmark_decides_nothing(assay: Cli, folder: Path, tmp_path: Path) -> None:
-    """The newest result of the same weights counted, whatever it was about."""
+    """A newer result of the same weights does not count if it covers only a part."""
     assay("eval", "mini", "--model", folder, "--max-tokens", "4", "--problems", "2")
     code, told = asked(assay, folder, tmp_path, "{scores: {mini: {pass_at_1: 0}}}")
     assert code == 3
@@ -148,7 +148,7 @@ def test_a_result_with_engine_options_is_another_models(
 def test_a_result_of_another_model_or_way_of_asking_decides_nothing(
     assay: Cli, folder: Path, tmp_path: Path
 ) -> None:
-    """An adapter's run on the same weights counted for the base model."""
+    """An adapter's run has the same weights, and must not count for the base model."""
     made = assay("eval", "mini", "--model", folder, "--max-tokens", "4", "--json")
     path = tmp_path / "results" / f"{json.loads(made.stdout)['run']}.json"
     original = path.read_text()

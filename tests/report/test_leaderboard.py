@@ -250,7 +250,7 @@ def test_old_and_new_names_of_one_file_share_a_row() -> None:
 
 
 def test_one_file_in_two_engines_is_told_apart_by_engine_and_number_format() -> None:
-    """Digests of the tokenizer, which engines compute differently, were shown as well."""
+    """Digests of the tokenizer, which engines compute differently, do not tell them apart."""
     by_torch = ModelIdentity(
         "qwen 1.5B Q4_K_M", "hf", "w" * 64, "chat", "1" * 64, "2" * 64, "float32"
     )

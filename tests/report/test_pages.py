@@ -432,7 +432,7 @@ def test_protocols_that_differ_are_said(tmp_path: Path) -> None:
 
 
 def test_marks_are_on_every_page_and_defects_stand_out(tmp_path: Path) -> None:
-    """The overview had a double dagger for incomplete runs, and nothing for the others."""
+    """The overview marks every kind of defect, not incomplete runs alone."""
     write_run(tmp_path, toy_samples(), model="whole")
     damaged = [*toy_samples(problems=5), sample("toy/5", status="invalid", reason="sandbox-error")]
     write_run(tmp_path, damaged, model="damaged")

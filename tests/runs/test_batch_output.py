@@ -25,10 +25,17 @@ def output(tmp_path: Path) -> Path:
     return path
 
 
+def resume(output: Path, settings: BatchSettings) -> dict[str, str]:
+    """Return the lines that are done, by their task. An output that starts over has none."""
+    resumed = BatchOutput(output, settings, fresh=False)
+    resumed.close()
+    return resumed.done
+
+
 def test_a_model_that_moved_or_has_another_name_continues(output: Path) -> None:
-    """It was refused: "model.path was /models/model.gguf"."""
+    """Digests identify a model. Its path and name are not settings."""
     moved = replace(MODEL, name="model 135M", path="/other/model.gguf")
-    BatchOutput(output, replace(SETTINGS, model=moved), fresh=False).close()
+    assert resume(output, replace(SETTINGS, model=moved)) == {"a": "digest"}
 
 
 def test_an_output_of_an_earlier_version_continues(output: Path) -> None:
@@ -36,7 +43,7 @@ def test_an_output_of_an_earlier_version_continues(output: Path) -> None:
     content = json.loads(about.read_text())
     del content["model"]["path"], content["thinking"], content["engine_options"]
     about.write_text(json.dumps(content))
-    BatchOutput(output, SETTINGS, fresh=False).close()
+    assert resume(output, SETTINGS) == {"a": "digest"}
 
 
 def test_other_weights_do_not_continue(output: Path) -> None:

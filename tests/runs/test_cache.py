@@ -102,7 +102,7 @@ def test_what_was_stored_is_found(cache: Path) -> None:
 
 
 def test_an_entry_without_our_seal_counts_as_none(cache: Path) -> None:
-    """On the old code whoever knew the format could plant a verdict: sha256 needs no secret."""
+    """A plain sha256 needs no secret: whoever knows the format could plant a verdict."""
     path = cache / "verdicts" / KEY[:2] / f"{KEY[2:]}.json"
     path.parent.mkdir(parents=True)
     data = {"status": "pass"}
@@ -207,7 +207,7 @@ def test_big_numbers_and_deep_data_survive(cache: Path) -> None:
 
 
 def test_a_read_only_folder_stays_read_only(cache: Path) -> None:
-    """On the old code it was made writable, and written to."""
+    """Preparing the cache must not make a read-only folder writable."""
     cache.mkdir()
     cache.chmod(0o555)
     assert cache_dir() == cache

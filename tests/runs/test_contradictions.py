@@ -51,7 +51,7 @@ def edit_verdict(results: Path, number: int, **changes: Any) -> None:
 
 
 def test_an_edited_score_is_left_out_of_lists_and_refused_by_name(results: Path) -> None:
-    """``history`` printed 95.0 % [64.0, 77.7], and ``compare`` contradicted itself."""
+    """Unchecked, ``history`` prints 95.0 % [64.0, 77.7], and ``compare`` contradicts itself."""
     edit_result(results, ["results", "pass_at_1"], 0.95)
     first, second = names(results)
     where = ("--results-dir", str(results))

@@ -40,7 +40,7 @@ def test_the_same_run_is_found_again_and_another_is_not(tmp_path: Path) -> None:
 
 
 def test_a_resumed_run_says_where_its_model_is_now(tmp_path: Path) -> None:
-    """It kept the path and the name from before the file was moved."""
+    """The path and the name change if the file was moved."""
     before = dataclasses.replace(MODEL, name="old/model", path="/old/model.gguf")
     after = dataclasses.replace(MODEL, name="new/model", path="/new/model.gguf")
     notes: list[str] = []

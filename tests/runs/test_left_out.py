@@ -56,7 +56,7 @@ def summary(found: Result, capsys: pytest.CaptureFixture[str]) -> str:
 def test_two_right_and_eight_invalid_are_not_100_percent(
     two_of_ten: Result, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """That is what the summary and the file said before, and nothing else."""
+    """Both the summary and the file say what the score is if those count as failed."""
     assert two_of_ten.pass_at[1].value == 1.0
     found = two_of_ten.results.left_out_as_failed
     assert found is not None
@@ -108,7 +108,7 @@ def test_results_of_earlier_versions_are_readable(two_of_ten: Result) -> None:
 def test_the_summary_says_when_verdicts_are_shared(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], integrity: Integrity, is_said: bool
 ) -> None:
-    """Only the results file did before."""
+    """The results file alone is not enough."""
     said = summary(evaluation(tmp_path, ["pass", "fail", "invalid"], integrity), capsys)
     line = "  marked    shared-tests: 2 of 2 verdicts could be forged by a program"
     assert (line in said.splitlines()) is is_said

@@ -114,7 +114,7 @@ def test_a_file_cannot_take_a_mark_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("missing", ["marks", "not_publishable", "coverage"])
 def test_a_publishable_result_says_why_it_is(tmp_path: Path, missing: str) -> None:
-    """Without its coverage, part of a benchmark was publishable and had no mark."""
+    """Without its coverage, part of a benchmark would be publishable and have no mark."""
     found = agree(replace(with_publication(WHOLE, [ON_GPU]), path=tmp_path / "r.json"))
     write_result(found)
     assert read_result(found.path).publishable
@@ -141,7 +141,7 @@ def test_a_result_of_an_earlier_version_without_reasons_is_marked() -> None:
 def test_options_that_the_gate_does_not_cover_are_obstacles(
     option: str, obstacles: tuple[str, ...]
 ) -> None:
-    """The gate compares logits without the options; the result was publishable."""
+    """The gate compares logits without the options, and says nothing about a result with them."""
     asking = PromptSettings("chat", "own", engine_options=(option,))
     found = with_publication(replace(WHOLE, protocol=protocol(asking=asking)), [ON_GPU])
     assert found.not_publishable == obstacles

@@ -110,7 +110,7 @@ def test_a_result_with_holes_is_refused(tmp_path: Path, changed: dict[str, Any])
     ],
 )
 def test_scores_that_cannot_be_shown_are_refused(tmp_path: Path, changed: dict[str, Any]) -> None:
-    """On the old code ``history`` ended in a traceback, or showed 300 digits."""
+    """With such a score, ``history`` would end in a traceback or show 300 digits."""
     results = {**RESULT["results"], **changed}
     (tmp_path / "r.json").write_text(json.dumps({**RESULT, "results": results}))
     with pytest.raises(RunError, match="not a results file"):
@@ -137,7 +137,7 @@ COVERAGE = {
     ],
 )
 def test_coverage_that_cannot_be_shown_is_refused(tmp_path: Path, changed: dict[str, Any]) -> None:
-    """``history`` and ``compare`` ended in a traceback; an empty one counted as complete."""
+    """Unchecked, these end in a traceback, and an empty coverage counts as complete."""
     (tmp_path / "r.json").write_text(json.dumps({**RESULT, "coverage": COVERAGE}))
     assert render_result(find_result("r", tmp_path))["coverage"] == COVERAGE
     (tmp_path / "r.json").write_text(json.dumps({**RESULT, **changed}))

@@ -108,7 +108,7 @@ def test_a_missing_field_is_named(tmp_path: Path) -> None:
 
 
 def test_an_interval_that_cannot_be_recomputed_is_refused(tmp_path: Path) -> None:
-    """Its ends could be edited together with the number of its method."""
+    """Its ends can be edited together with the number of its method."""
     content = content_of("b")
     interval = content["results"]["intervals"]["pass_at_1"]
     interval |= {"version": 2, "low": max(0.0, interval["low"] - 0.1)}

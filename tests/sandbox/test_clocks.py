@@ -97,7 +97,7 @@ def on_one_cpu() -> Iterator[None]:
 @pytest.mark.slow
 @pytest.mark.usefixtures("on_one_cpu")
 def test_the_tests_own_work_is_limited_by_exact_time() -> None:
-    """On the old code, which counted ticks, 0.9 of the limit were too much beside a neighbour."""
+    """A clock that counts ticks reports 0.9 of the limit as too much beside a busy neighbour."""
     with napping_neighbour():
         with limit_work(1):
             burn(0.9)

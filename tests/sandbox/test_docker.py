@@ -88,7 +88,7 @@ def test_busy_tests_are_ended_by_their_cpu_time(
     engine: OwnEngine | None,  # noqa: ARG001 - must run
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """They were given up by wall time, as a broken worker: on a busy machine earlier than here."""
+    """A limit of wall time alone would end them as a broken worker, on a busy machine too early."""
     monkeypatch.setattr(fork_servers, "GRACE_S", 1.0)  # late after 3 s
     monkeypatch.setattr(container_worker, "TESTS_CPU_S", 5.0)
     limits = Limits(wall_s=0.5)
@@ -375,7 +375,12 @@ def test_an_engine_that_hangs_is_not_waited_for_in_the_end(
 
 
 def test_what_cannot_be_cleaned_up_stays(tmp_path: Path) -> None:
-    ContainerRuntime(tool(tmp_path, "echo no such word >&2", "exit 125")).remove_leftovers()
+    """A list that fails ends nothing, and containers whose owner is unknown are not removed."""
+    calls = tmp_path / "calls"
+    for listing in ("exit 125", "echo one two; exit 0"):
+        lists = f'echo "$1" >> {calls}; [ "$1" != ps ] || {{ {listing}; }}'
+        ContainerRuntime(tool(tmp_path, lists, "exit 125")).remove_leftovers()
+    assert calls.read_text().split() == ["ps", "ps", "container", "container"]
 
 
 def test_a_start_that_hangs_is_given_up(tmp_path: Path) -> None:

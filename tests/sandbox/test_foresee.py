@@ -62,7 +62,7 @@ def test_a_set_is_made_in_the_order_that_the_tests_make_it_in(literal: str) -> N
 
 
 def test_calls_are_data_that_do_not_tell_where_or_how_often_they_stand() -> None:
-    """The old code sent a code object: line and column told ``assert`` from ``assert not``."""
+    """In a code object, line and column would tell ``assert`` from ``assert not``."""
     plainly = "assert f('one', 2)"
     otherwise = "x = 'one'\n\nassert not       (f('one', 2) == 'one')"
     messages = [wire.dump_calls(list(foresee.calls(code, "f"))) for code in (plainly, otherwise)]
@@ -110,7 +110,7 @@ def executed(code: str, answers: Mapping[int, object]) -> tuple[list[int], list[
     ],
 )
 def test_the_calls_say_nothing_about_earlier_answers(code: str) -> None:
-    """On the old code tests ended at the first failure, which told a program of it."""
+    """Tests that end at the first failure tell the program that its answer was wrong."""
     right = executed(code, {1: 1, 2: 2, 3: 3})
     assert right == ([1, 2, 3], [])
     for wrong in ({1: 0, 2: 2, 3: 3}, {1: 1, 2: 0, 3: 3}, {1: None, 2: "x", 3: 0}):

@@ -30,7 +30,7 @@ def test_every_tier_says_both(tier: Tier) -> None:
 
 @pytest.mark.parametrize("kind", ["process", pytest.param("wasm", marks=pytest.mark.wasm)])
 def test_every_kind_says_both_and_the_selftest_shows_it(kind: str) -> None:
-    """On the old code wasm said neither, and the promise of separated tests was never tried."""
+    """A sandbox that promises separated tests has to show that a forgery fails in them."""
     try:
         sandbox = open_sandbox(kind, 1)
     except SandboxError as error:

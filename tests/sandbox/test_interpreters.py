@@ -192,7 +192,7 @@ def test_what_is_not_a_supported_python_is_refused(python: str, message: str) ->
 
 
 def test_a_program_that_prints_without_end_is_refused_at_once(tmp_path: Path) -> None:
-    """All of its output was kept in memory until the time was over."""
+    """Without a limit, all of its output is kept in memory until the time limit."""
     endless = tmp_path / "endless"
     endless.write_text("#!/bin/sh\nyes\n")
     endless.chmod(0o755)

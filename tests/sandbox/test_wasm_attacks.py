@@ -1,7 +1,4 @@
-"""WebAssembly: no program leaves the score, learns from another, or takes the host's memory.
-
-The attacks of this file succeeded on the code before it, unless their comment says otherwise.
-"""
+"""WebAssembly: no program leaves the score, learns from another, or takes the host's memory."""
 
 from __future__ import annotations
 
@@ -77,7 +74,7 @@ def judged(
 def test_no_lack_at_run_time_leaves_the_score(
     sandbox: wasm.WasmSandbox, code: str, kind: str
 ) -> None:
-    """Each was ``invalid: unsupported`` before."""
+    """An ``invalid`` verdict for a lack that the program chooses would take it out of the score."""
     verdict = judged(sandbox, code, TESTS[kind])
     assert verdict.status == "fail", verdict
     assert "the guest lacks" in verdict.detail or "numpy" in verdict.detail
@@ -87,12 +84,12 @@ def test_no_lack_at_run_time_leaves_the_score(
 @pytest.mark.parametrize(
     "answer",
     [
-        # Invalid before: as a lack, or since the tests' instance broke on it.
+        # They claim a lack, or could break the tests' instance.
         """'[' + '{"raised": "x", "reason": "unsupported", "detail": ""}' + ']'""",
         """'"text"'""",
         "'[' * 100_000 + ']' * 100_000",
         """'[[' + '{"tuple": [' * 20_000 + ']}' * 20_000 + ']]'""",
-        # A failure before too.
+        # They are not a list of results, or a huge one.
         "''",
         "'[]'",
         "'{}'",
@@ -124,7 +121,7 @@ def test_no_answer_leaves_the_score(sandbox: wasm.WasmSandbox, answer: str, kind
 def test_a_shared_program_cannot_say_that_it_is_not_to_be_counted(
     sandbox: wasm.WasmSandbox, status: str, reason: str
 ) -> None:
-    """It wrote its own status and reason before. That it can say ``pass`` is what shared means."""
+    """It can say ``pass``, which is what shared means, but no other status or reason."""
     told = f'{{"status": "{status}", "reason": "{reason}", "detail": "", "failing_test": ""}}'
     verdict = judged(sandbox, SAYS.format(repr(told)), TESTS["shared"])
     assert verdict.status == "fail", verdict
@@ -132,7 +129,7 @@ def test_a_shared_program_cannot_say_that_it_is_not_to_be_counted(
 
 
 def test_a_shared_program_cannot_fill_the_harness_with_words(sandbox: wasm.WasmSandbox) -> None:
-    """A detail of 60 MB came through before, into the results folder."""
+    """Without a limit, a detail of 60 MB gets into the results folder."""
     told = '\'{"status": "fail", "reason": "exception", "detail": "\''
     told += ' + \'A\' * (60 << 20) + \'", "failing_test": ""}\''
     verdict = judged(sandbox, SAYS.format(told), TESTS["shared"])
@@ -147,7 +144,7 @@ def test_a_shared_program_cannot_fill_the_harness_with_words(sandbox: wasm.WasmS
 def test_no_memory_of_an_ended_program_stays_in_its_worker(
     sandbox: wasm.WasmSandbox, ends: str
 ) -> None:
-    """Each of them left its 200 MB there before; the limit of one is 512."""
+    """Each of them uses 200 MB, which must be free for the next; the limit of one is 512."""
     code = f"import os\nx = bytearray(b'x') * (200 << 20)\n{ends}"
     for _ in range(4):
         assert judged(sandbox, code, cpu_s=0.5).status == "fail"
@@ -159,7 +156,7 @@ def test_no_memory_of_an_ended_program_stays_in_its_worker(
 
 
 def test_a_worker_has_a_limit_of_its_own(sandbox: wasm.WasmSandbox) -> None:
-    """Copies of answers, and of all that it hears, had none before."""
+    """The limit includes copies of answers, and of all that the worker receives."""
     says = "chr(0x1f600) + ' ' * (120 << 20)"
     assert judged(sandbox, SAYS.format(says), TESTS["shared"]).status == "fail"
     assert judged(sandbox, RIGHT).status == "pass"
@@ -185,7 +182,7 @@ def breaks_workers(monkeypatch: pytest.MonkeyPatch, *, controls_too: bool) -> No
 def test_who_breaks_workers_in_which_a_control_program_passes_has_failed(
     sandbox: wasm.WasmSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was ``invalid`` before, after three lost workers."""
+    """Three lost workers must not make it ``invalid``, which would take it out of the score."""
     breaks_workers(monkeypatch, controls_too=False)
     verdict = judged(sandbox, RIGHT)
     assert (verdict.status, verdict.reason) == ("fail", "broke-worker"), verdict
@@ -195,7 +192,6 @@ def test_who_breaks_workers_in_which_a_control_program_passes_has_failed(
 def test_who_is_judged_where_control_programs_fail_too_is_not_blamed(
     sandbox: wasm.WasmSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As it was before."""
     breaks_workers(monkeypatch, controls_too=True)
     verdict = judged(sandbox, RIGHT)
     assert (verdict.status, verdict.reason) == ("invalid", "sandbox-error"), verdict
@@ -205,7 +201,7 @@ def test_who_is_judged_where_control_programs_fail_too_is_not_blamed(
 def test_a_busy_machine_is_proven_by_a_control_program(
     sandbox: wasm.WasmSandbox, monkeypatch: pytest.MonkeyPatch, busy: bool, reason: str
 ) -> None:
-    """A program that had to wait often enough was believed before."""
+    """A program that waits often enough must not be believed without proof."""
     judge = wasm._Worker.judge
     starved = GuestReport(ended="wall", starved=True, cpu_s=0.0, wall_s=9.0)
 
@@ -234,7 +230,7 @@ def test_imports_of_the_tests_are_the_task_s_own_lack(
 
 
 def test_calls_reach_a_program_as_data(sandbox: wasm.WasmSandbox) -> None:
-    """They were code before, whose positions told ``assert f(x)`` from ``assert not f(x)``."""
+    """Positions in code would tell ``assert f(x)`` from ``assert not f(x)``."""
     looks = (
         "import sys\n"
         "def f(x):\n"
@@ -247,7 +243,7 @@ def test_calls_reach_a_program_as_data(sandbox: wasm.WasmSandbox) -> None:
 
 
 def test_what_tests_draw_cannot_be_foreseen(sandbox: wasm.WasmSandbox) -> None:
-    """They drew after ``random.seed(0)`` before."""
+    """After ``random.seed(0)``, a program could draw the same numbers."""
     draws = "import random\nn = random.randrange(10**9)\nassert f(n) == n + 1"
     tests = Tests("f", draws, integrity="separated")
     knows = "import random\nrandom.seed(0)\nknown = random.randrange(10**9)\n"
@@ -260,7 +256,7 @@ def test_what_tests_draw_cannot_be_foreseen(sandbox: wasm.WasmSandbox) -> None:
 
 
 def test_a_program_finds_no_mark_of_the_one_before(sandbox: wasm.WasmSandbox) -> None:
-    """As it was before: each has an instance, and so a memory, of its own."""
+    """Each program has an instance, and so a memory, of its own."""
     mark = "left-by-the-first"
     leaves = (
         f"import os, sys, gc\nmark = {mark!r}\nos.environ['MARK'] = mark\n"
@@ -284,7 +280,7 @@ def test_a_program_finds_no_mark_of_the_one_before(sandbox: wasm.WasmSandbox) ->
 
 
 def test_output_goes_nowhere(sandbox: wasm.WasmSandbox) -> None:
-    """As it was before: neither to the harness nor to the next program, however much it is."""
+    """It reaches neither the harness nor the next program, however much it is."""
     floods = "import sys\nfor _ in range(200): sys.stdout.write('A' * (1 << 20))\n"
     verdict = judged(sandbox, f"{floods}{RIGHT}")
     assert verdict.status == "pass", verdict

@@ -1,8 +1,8 @@
 # ruff: noqa: E501 - programs are written as they would be printed
 """Forgeries of what travels on the channel between a program and the oracle.
 
-Data only; nothing here may run outside a sandbox. Those of ``FLOODS`` became ``invalid`` on the old
-code: the oracle ran out of memory or patience, and the sample left the score.
+Data only; nothing here may run outside a sandbox. Those of ``FLOODS`` want the
+oracle to run out of memory or time, so that the sample is ``invalid`` and leaves the score.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """Forgeries that look for tests, references and the judge's own code in files.
 
 Data only; nothing here may run outside a sandbox. ``test_installed.py`` runs those of ``DISK`` where
-assay is installed into the interpreter, which is where they passed on the old code.
+assay is installed into the interpreter: there the tests are among the interpreter's packages.
 """
 
 from __future__ import annotations

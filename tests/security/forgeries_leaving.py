@@ -2,7 +2,7 @@
 """Forgeries that want to leave the score: by killing, starving or confusing those who judge.
 
 Data only; nothing here may run outside a sandbox. A verdict ``invalid`` is what they are after: it
-is taken out of the score. On the old code those of ``SIGNALS`` got it.
+is taken out of the score.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """Forgeries that search memory for what earlier jobs left: references, programs, tests, outputs.
 
 Data only; nothing here may run outside a sandbox. They are meant to run after an honest sample of
-the same task. On the old code the ones in ``FOUND_ON_OLD_CODE`` passed then.
+the same task, and pass if its process ever held the reference or the tests.
 """
 
 from __future__ import annotations

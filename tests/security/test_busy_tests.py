@@ -55,7 +55,7 @@ HURRY = "from assay.sandbox.host import local\nlocal.TESTS_CPU_S = 1.0"
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_tests_in_one_long_step_of_c_are_ended(tier: str) -> None:
-    """Its worker was lost by time three times, the last time with all other workers stopped."""
+    """Otherwise its worker is lost by time three times, the last time with all others stopped."""
     jobs = [job(name, MANY + code, tests) for name, (code, tests) in TESTS.items()]
     jobs += [job(f"honest {number}", HONEST) for number in range(20)]
     verdicts = {v.task_id: v for v in judge_in(tier, [Step(jobs)], workers=2, before=HURRY)}
@@ -172,7 +172,7 @@ def test_a_container_reports_tests_that_used_up_their_time(
 
 @pytest.mark.parametrize("tier", [STRONGEST, pytest.param("landlock", marks=pytest.mark.slow)])
 def test_busy_tests_do_not_survive_their_harness(tier: str) -> None:
-    """The first process of a pid namespace ignored the timer that was to end it."""
+    """The first process of a pid namespace ignores a timer's signal that is to end it."""
     code = MANY + "def f():\n    return MANY\n"
     script = f"""
 from assay.sandbox import open_sandbox

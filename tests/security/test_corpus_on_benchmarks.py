@@ -1,7 +1,7 @@
 """The forging corpus on tasks of real benchmarks: none passes, none becomes invalid.
 
-By default the corpus runs on a task of its own (``test_forging``).
-On the old code the programs that search memory passed on all four.
+By default the corpus runs on a task of its own (``test_forging``). Programs that search memory pass
+on all four benchmarks if a program's process ever held the tests or the reference.
 """
 
 from __future__ import annotations

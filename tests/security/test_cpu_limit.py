@@ -1,8 +1,8 @@
 """CPU time is measured exactly: what others do on the machine moves no program across its limit.
 
 The kernel's own limit, RLIMIT_CPU, counts a whole tick for the process that a tick happens to hit.
-A neighbour that works and naps in turns shifts ticks to the program beside it: it was charged 1.2
-times what it had used, up to 1.6, and beside other neighbours 0.4.
+A neighbour that works and naps in turns shifts ticks to the program beside it: it is charged 1.2
+times what it has used, up to 1.6, and beside other neighbours 0.4.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def judge_beside(tier: str, jobs: list[Job]) -> dict[str, Verdict]:
 
 @pytest.mark.parametrize("tier", COSTLY_TIERS)
 def test_nine_tenths_of_the_limit_pass_beside_a_neighbour(tier: str) -> None:
-    """On the old code two or three of four failed in each tier: "used 1 s of CPU time"."""
+    """Counted in ticks, two or three of four fail in each tier ("used 1 s of CPU time")."""
     verdicts = judge_beside(tier, jobs_that_use(0.9))
     assert {name: (v.status, v.detail) for name, v in verdicts.items()} == dict.fromkeys(
         ("shared", "separated", "children", "one call"), ("pass", "")
@@ -111,7 +111,7 @@ def test_no_program_gains_time(tier: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 def test_a_signal_is_not_a_timeout(tier: str) -> None:
-    """On the old code the signal decided, from three quarters of the limit on."""
+    """The CPU time decides, not the signal: 0.85 s is below the limit of 1 s."""
     code = BURN + "burn(0.85)\nos.kill(os.getpid(), signal.@NAME@)\n"
     names = ("SIGXCPU", "SIGKILL")
     jobs = [job(name, code.replace("@NAME@", name), limits=LIMITS) for name in names]

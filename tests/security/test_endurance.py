@@ -189,7 +189,7 @@ while time.monotonic() < end:
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="stops a process that nobody else may signal")
 def test_nothing_survives_a_worker_that_has_to_be_killed() -> None:
-    """On the old code the chain ran on for a while: what ends it was killed with the worker."""
+    """The process that ends the chain must not be killed together with the worker."""
     name = f"chain-{os.getpid()}"[:15]
     sandbox = open_sandbox("process", 1, "landlock")
     code = CHAIN.replace("@NAME@", name) + "def f(): return 1\n"

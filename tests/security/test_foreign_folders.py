@@ -1,7 +1,6 @@
 """Links in a run folder that came from elsewhere: no command follows, truncates or writes them.
 
-Every attack here destroyed the victim on the code before ``assay.borders``, except
-where a comment says otherwise.
+A command that opens these files without ``assay.borders`` destroys the victim.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ def check_refused_or_done(done: Done) -> None:
 def test_lines_of_a_run_are_not_written_through_a_link(
     place: Path, tmp_path: Path, name: str, command: str, link: Link
 ) -> None:
-    """Export cut the victim's last line off, score appended to it."""
+    """Through a link, export would cut the victim's last line off, and score append to it."""
     path, victim = run_folder(place) / name, tmp_path / "victim"
     whole = path.read_bytes()
     last = whole.rstrip(b"\n").rindex(b"\n") + 1
@@ -109,7 +108,7 @@ def test_lines_of_a_run_are_not_written_through_a_link(
 def test_other_files_of_a_run_are_not_written_through_a_link(
     place: Path, tmp_path: Path, name: str, command: str, link: Link
 ) -> None:
-    """Names that end in .part were truncated; the others were replaced or only locked."""
+    """A file whose name ends in .part would be truncated, others replaced or locked."""
     run = run_folder(place)
     verdicts = run / "verdicts.jsonl"
     verdicts.write_bytes(b"".join(verdicts.read_bytes().splitlines(keepends=True)[:-1]))
@@ -159,7 +158,7 @@ def test_exports_do_not_write_through_links(
 
 
 def test_export_leaves_devices_and_pipes_alone(place: Path) -> None:
-    """Writing to a pipe blocked; a device must not be replaced by a file."""
+    """Writing to a pipe blocks, and a device must not be replaced by a file."""
     os.mkfifo(place / "out.jsonl")
     assert export(place).code == 2
     assert export(place, output="/dev/null").code == 2
@@ -179,7 +178,7 @@ def test_export_does_not_change_the_run(place: Path) -> None:
 
 @pytest.mark.parametrize("name", ["../../other", "..", "/etc", "a/b", "", "a\nb"])
 def test_a_run_named_by_a_result_is_no_path(place: Path, name: str) -> None:
-    """The folder of the run was whatever the foreign results file said."""
+    """A foreign results file must not choose the folder of the run."""
     (path,) = (place / "results").glob("*.json")
     path.write_text(json.dumps({**json.loads(path.read_text()), "run": name}))
     done = run_command(
@@ -192,7 +191,7 @@ def test_a_run_named_by_a_result_is_no_path(place: Path, name: str) -> None:
 @LINKS
 @pytest.mark.parametrize("name", ["answers.jsonl.part", "answers.jsonl.run.json.part"])
 def test_a_batch_does_not_write_through_links(tmp_path: Path, name: str, link: Link) -> None:
-    """A second pass takes error lines out, once through a file of a foreseeable name."""
+    """A second pass takes error lines out, and must not do so through a file of a known name."""
     write_completions(tmp_path / "model.jsonl", [("known", "x")])
     (tmp_path / "prompts.jsonl").write_text('{"task_id": "other", "prompt": "p"}\n')
     arguments = ("run", "replay:model.jsonl", "--batch-jsonl", "prompts.jsonl")

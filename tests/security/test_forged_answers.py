@@ -66,7 +66,7 @@ def test_no_forged_answer_passes(kind: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("tier", NAMES)
 def test_no_forged_call_passes_in_any_tier(tier: str) -> None:
-    """On the old code 13 of them passed: arguments were computed in the function's process."""
+    """If arguments are computed in the function's process, 13 of them pass."""
     jobs = [
         Job(f"{name} {one.name}", 0, Program(one.answer, "x"), whole_tests(name))
         for name in ("call", "methods")
@@ -82,7 +82,7 @@ def test_no_forged_call_passes_in_any_tier(tier: str) -> None:
 
 @pytest.mark.parametrize("argument", ["'a' * 70_000", "[1] * 70_000"])
 def test_arguments_that_are_too_large_are_no_failure_of_a_worker(argument: str) -> None:
-    """Large values cross as digests. As arguments, these ended the tests' process."""
+    """Large values cross as digests. As arguments, these must not end the tests' process."""
     (verdict,) = assay.judge([("Forged/0", f"f({argument})")], question("call"), workers=1)
     assert (verdict.status, verdict.reason) == ("fail", "unparsable")
     assert "more than 65,536 items and characters" in verdict.detail
@@ -134,7 +134,7 @@ QUICK = f"f(0 + {ARGUMENT})"
 @pytest.mark.slow
 @pytest.mark.parametrize("road", ["judge", "run", "service", "completions"])
 def test_arguments_that_take_long_hold_back_no_other_answer(road: str) -> None:
-    """They were computed where answers are handed out: all others waited for their time limit.
+    """Computed where answers are handed out, they let all others wait for their time limit.
 
     A run and a batch finish answers without computed arguments first. A service has no last one.
     """

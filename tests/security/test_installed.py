@@ -1,7 +1,7 @@
 """Programs find neither tests nor references where assay is installed into the interpreter.
 
-Most container images and conda's base environment are like that. On the old code the folder of the
-interpreter's packages was in every program's root: the tests could be read, and any task passed.
+Most container images and conda's base environment are like that. If the folder of the interpreter's
+packages is in a program's root, the tests can be read, and any task passes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Nothing of one job is found by another, though it searches all of its memory and files.
 
-On the old code, where programs were forks of a server that had held every job, the scanners found
-programs, their output, preambles and references in all three tiers.
+If programs are forks of a server that has held every job, the scanners find programs, their output,
+preambles and references in all three tiers.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """One sample does not teach the next, by no counter that survives a program; and no seed is known.
 
-On the old code the next program read, in tiers root and user: process ids, the inode of a pidfd,
-times, faults and context switches of pid 1, network counters; and in all tiers whether a page of a
-file was in the page cache. With process ids alone, the sixth of eight samples passed a task without
-a look at its argument.
+Counters that a program could read: process ids, the inode of a pidfd, times, faults and context
+switches of pid 1, network counters, and whether a page of a file is in the page cache. With process
+ids alone, the sixth of eight samples passes a task without a look at its argument.
 """
 
 from __future__ import annotations
@@ -130,7 +129,7 @@ class Counter:
 
 
 def test_the_learner_learns_where_numbers_survive() -> None:
-    """It is no straw man: with the counter and the early end of the old code the sixth passes."""
+    """With a counter that survives, and an end at the first wrong answer, the sixth passes."""
     counter, passed = Counter(), []
     code = LEARNER.replace("import _thread, os, time\n", "")
     for _ in range(8):
@@ -143,7 +142,7 @@ def test_the_learner_learns_where_numbers_survive() -> None:
 
 @pytest.mark.parametrize("tier", COSTLY_TIERS)
 def test_eight_samples_do_not_teach_each_other(tier: str) -> None:
-    """On the old code the sixth sample passed (tiers root and user)."""
+    """If process ids survive a program, the sixth sample passes."""
     samples = [
         job("learner", LEARNER, PRIMES, entry_point="is_prime", sample=i, limits=Limits(wall_s=20))
         for i in range(8)
@@ -183,7 +182,7 @@ def is_prime(number):
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_messages_of_failed_assertions_do_not_call_the_program(tier: str) -> None:
-    """On the old code the second sample passed in every tier; six tasks of HumanEval are like this.
+    """If they call it, the second sample passes; six tasks of HumanEval have such messages.
 
     Twice with other numbers: a channel teaches both, chance teaches one of them in 250 runs.
     """
@@ -219,7 +218,7 @@ def f(n): return next(answers)
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_drawn_inputs_cannot_be_predicted(tier: str) -> None:
-    """On the old code the program that replays random.seed(0) passed."""
+    """With a known seed, the program that replays it passes."""
     seeds = ("0", "1", "42", "None", "'0'", "b''", "''", "0.0")
     forged = [job(f"seed {s}", PREDICTS.replace("@SEED@", s), DRAWN) for s in seeds]
     inherited = PREDICTS.replace("random.seed(@SEED@)\n", "")

@@ -54,7 +54,7 @@ SLOW_CALLS = {
 
 @pytest.mark.parametrize("tier", COSTLY_TIERS)
 def test_the_limit_of_one_call_is_not_the_programs_to_switch_off(tier: str) -> None:
-    """On the old code six of seven passed: the limit was a timer in the program's own process."""
+    """With a timer in the program's own process as the limit, six of seven pass."""
     limits = Limits(cpu_s=20, call_cpu_s=1, wall_s=30)
     jobs = [
         job(name, BURN + code, MATCHER, cases=CASES, limits=limits)
@@ -87,7 +87,7 @@ def f(): return 1
 @pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 def test_time_of_children_that_nobody_waits_for_is_counted(tier: str) -> None:
-    """On the old code 1 s was counted as 0.01, and 5 s passed with a limit of 2."""
+    """If they are not counted, 1 s is reported as 0.01, and 5 s pass with a limit of 2."""
     limits = Limits(cpu_s=2, wall_s=60)
     jobs = [job(count, UNSEEN.replace("@COUNT@", count), limits=limits) for count in ("4", "20")]
     few, many = sorted(judge_in(tier, [Step(jobs)]), key=lambda v: int(v.task_id))

@@ -39,7 +39,7 @@ def f(numbers):
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_columns_do_not_tell_what_is_asserted(tier: str) -> None:
-    """It passed on the old code, which sent the calls as code with the positions of the tests."""
+    """Calls sent as code with the positions of the tests let this program pass."""
     assert_all_failed(judge_in(tier, [Step([job("columns", READ_COLUMNS, TESTS)])]))
 
 

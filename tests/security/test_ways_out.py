@@ -1,4 +1,4 @@
-"""Ways around a verdict that a second review found. Each succeeded before it was kept here."""
+"""Ways around a verdict: signals, deep answers, early work, descriptors, memory and survivors."""
 
 from __future__ import annotations
 
@@ -113,27 +113,27 @@ def judged(tier: str, code: str, tests: str, limits: Limits = SHORT) -> Verdict:
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_a_signal_without_a_name_is_a_failure(tier: str) -> None:
-    """It ended the whole run."""
+    """A signal that ``signal.Signals`` does not know must not end the run."""
     verdict = judged(tier, LATER_SIGNAL, "assert f(1) == 2")
     assert (verdict.status, verdict.reason) == ("fail", "signal"), verdict
 
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_a_name_that_is_no_text_is_nobodys_problem(tier: str) -> None:
-    """It broke the keeper and, in tier landlock, every worker that started afterwards."""
+    """It must break neither the keeper nor, in tier landlock, workers that start afterwards."""
     assert judged(tier, ODD_NAME, "assert f(1) == 2").status == "pass"
 
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_deep_answers_that_are_passed_back_are_the_programs_own(tier: str) -> None:
-    """It was invalid: the tests could not send the argument."""
+    """Tests that cannot send the argument must not make the sample invalid."""
     assert judged(tier, DEEP, "assert f(f(1)) == 1").status == "fail"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 def test_calls_cannot_be_worked_on_before_their_time_counts(tier: str) -> None:
-    """It passed: time before the program had said that it was loaded was free."""
+    """Time before the program says that it is loaded must not be free."""
     limits = Limits(cpu_s=5, wall_s=8, call_cpu_s=0.5)
     verdict = judged(tier, EARLY, "assert f(1) == 2\nassert f(2) == 3", limits)
     assert verdict.status == "fail", verdict
@@ -144,7 +144,7 @@ def test_calls_cannot_be_worked_on_before_their_time_counts(tier: str) -> None:
 def test_a_descriptor_in_flight_does_not_hold_the_keeper_up(
     tier: str, integrity: Integrity
 ) -> None:
-    """The keeper waited for the end of a pipe whose other end was in a queue that nobody reads."""
+    """The other end of the keeper's pipe is in a queue that nobody reads, and so never closes."""
     code = IN_FLIGHT.replace("@FD@", "3" if integrity == "shared" else "4")
     tests = f"assert f({'x' * 600_000!r}) == 1"
     limits = Limits(cpu_s=1, wall_s=1)
@@ -158,7 +158,7 @@ def test_a_descriptor_in_flight_does_not_hold_the_keeper_up(
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_memory_counts_when_a_first_thread_has_ended(tier: str) -> None:
-    """Without a cgroup 360 MB passed under a limit of 64."""
+    """Without a cgroup, 360 MB could pass under a limit of 64."""
     verdict = judged(tier, LEADERS_END, "assert f() == 1", Limits(cpu_s=3, wall_s=4, memory_mb=64))
     assert (verdict.status, verdict.reason) == ("fail", "memory"), verdict
 
@@ -174,7 +174,7 @@ def test_standard_input_is_not_shared_with_the_next_program(tier: str) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 @pytest.mark.parametrize("tier", TIERS)
 def test_nothing_survives_a_killed_harness(tier: str) -> None:
-    """In tier landlock children of a program did."""
+    """Tier landlock has no pid namespace that ends a program's children."""
     uid = None if tier == "root" else ORDINARY_UID
     seconds = f"77.{os.getpid()}{NAMES.index(tier)}"
     python = SYSTEM_PYTHON if uid else sys.executable

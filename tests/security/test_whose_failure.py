@@ -64,7 +64,7 @@ def small_group() -> Iterator[Path]:
 def test_memory_that_the_machine_lacks_is_not_used_by_the_program(
     small_group: Path, integrity: Integrity
 ) -> None:
-    """The old code took a kill by the machine for one by the program's own limit of 512 MB."""
+    """A kill by the machine must not count as one by the program's own limit of 512 MB."""
     enter = f"open({str(small_group / 'cgroup.procs')!r}, 'w').write('0')"
     limits = Limits(cpu_s=10, wall_s=20, memory_mb=512)
     jobs = [job(f"hog {i}", HOG, integrity=integrity, limits=limits) for i in range(2)]
@@ -76,7 +76,7 @@ def test_memory_that_the_machine_lacks_is_not_used_by_the_program(
 @pytest.mark.parametrize("integrity", ["shared", "separated"])
 @pytest.mark.parametrize("tier", TIERS)
 def test_a_program_larger_than_its_memory_has_failed(tier: str, integrity: Integrity) -> None:
-    """The old code called it invalid: "a process could not be forked"."""
+    """A failed fork must not make it invalid ("a process could not be forked")."""
     large = job("large", TOO_LARGE, integrity=integrity, limits=Limits(memory_mb=64))
     honest = job("honest", "def f(): return 1", integrity=integrity)
     verdicts = judge_in(tier, [Step([large]), Step([honest])])
@@ -88,9 +88,9 @@ def test_a_program_larger_than_its_memory_has_failed(tier: str, integrity: Integ
 @pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 def test_work_that_a_program_makes_for_its_keeper_is_its_own(tier: str) -> None:
-    """In a review the old code counted 4 s of the keeper's work as that of others, and waited.
+    """Work of the keeper must not count as that of others, for which the program is given time.
 
-    On a quiet machine it was judged right there too.
+    On a busy machine it can be 4 s.
     """
     busy = job("busy", BUSY_KEEPER, limits=Limits(cpu_s=3, wall_s=8))
     (verdict,) = judge_in(tier, [Step([busy])])
@@ -106,7 +106,7 @@ def f():
 
 @pytest.mark.parametrize("tier", COSTLY_TIERS)
 def test_a_program_that_naps_on_a_busy_machine_has_failed(tier: str) -> None:
-    """On the old code it was invalid: after each nap it waits for a CPU that others have."""
+    """It must not be invalid, though after each nap it waits for a CPU that others have."""
     naps = job("naps", NAPS, limits=Limits(cpu_s=1, wall_s=3))
     with busy_processes(2 * len(os.sched_getaffinity(0))):
         (verdict,) = judge_in(tier, [Step([naps])])
@@ -131,6 +131,6 @@ def f(): return 1
 
 @pytest.mark.parametrize("tier", ["root", "user"])
 def test_environments_with_figures_work_in_every_tier_with_namespaces(tier: str) -> None:
-    """On the old code every program was invalid in tier user: the kernel refused its /proc."""
+    """In tier user the kernel can refuse a new /proc, which must not make programs invalid."""
     verdicts: list[Verdict] = judge_in(tier, [Step([job("looks", LOOKS)])], before=FIGURES)
     assert [(v.status, v.detail) for v in verdicts] == [("pass", "")]

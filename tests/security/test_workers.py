@@ -1,7 +1,4 @@
-"""Many workers, many descriptors, and a harness or machine in an unusual state.
-
-What each test says of the old code was seen there.
-"""
+"""Many workers, many descriptors, and a harness or machine in an unusual state."""
 
 from __future__ import annotations
 
@@ -78,19 +75,19 @@ def check_many_workers(tier: str, workers: int) -> None:
 @pytest.mark.whole
 @pytest.mark.parametrize("tier", NAMES)
 def test_sixty_workers(tier: str) -> None:
-    """On the old code programs of the last workers had the link to the oracle, above 255."""
+    """Programs of the last workers must not have the link to the oracle, above descriptor 255."""
     check_many_workers(tier, 60)
 
 
 @pytest.mark.whole
 def test_two_hundred_and_ten_workers() -> None:
-    """On the old code ``select`` refused to work: every later verdict was invalid."""
+    """So many descriptors are too many for ``select``, which refuses those above 1023."""
     check_many_workers("root", 210)
 
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_a_harness_with_more_than_1024_descriptors(tier: str) -> None:
-    """On the old code no tier could be opened."""
+    """``select`` refuses descriptors above 1023, and no tier could be opened with it."""
     before = f"{HIGH_LIMIT}\nimport os\nheld = [os.open('/dev/null', 0) for _ in range(1100)]\n"
     verdicts = judge_in(tier, [Step([job("looks", LOOKS), *mixed(4)])], before=before)
     (alone,) = judge_in(tier, [Step([job("looks", LOOKS)])])
@@ -120,7 +117,7 @@ neighbour = subprocess.Popen(
 @pytest.mark.parametrize("tier", TIERS)
 @pytest.mark.parametrize("when", ["before", "later"])
 def test_a_neighbour_with_many_threads(tier: str, when: str) -> None:
-    """On the old code every verdict was invalid in tier landlock."""
+    """Threads of the same user count against its limit of processes in tier landlock."""
     threads = "700" if tier == "root" else "120"
     delay, wait = ("0", "neighbour.stdout.readline()") if when == "before" else ("1", "")
     before = NEIGHBOUR.replace("@THREADS@", threads).replace("@DELAY@", delay)
@@ -165,10 +162,10 @@ STATES = {
 @pytest.mark.parametrize("tier", TIERS)
 @pytest.mark.parametrize("state", STATES)
 def test_a_harness_in_an_unusual_state(tier: str, state: str) -> None:
-    """On the old code five of them spoiled verdicts or the choice of the tier.
+    """The state of the harness changes neither verdicts nor the choice of the tier.
 
-    With SIGCHLD ignored or standard input closed all verdicts were invalid; with umask 077 ``auto``
-    took a weaker tier as root.
+    An inherited SIGCHLD that is ignored, or a closed standard input, can make all verdicts invalid;
+    with umask 077 ``auto`` can choose a weaker tier as root.
     """
     limits = Limits(cpu_s=1, wall_s=8)
     steps = [Step([*mixed(2), job("honest-1", ENDLESS, limits=limits), job("honest-0", FORKS)])]

@@ -27,7 +27,7 @@ def test_a_run_on_the_same_benchmark_is_preferred() -> None:
 
 
 def test_a_run_that_asked_the_model_for_one_completion_says_little() -> None:
-    """On the old code a suite's estimate was 56 minutes instead of 4: it was the newest run."""
+    """An estimate from such a run, though it is the newest, is 56 minutes instead of 4."""
     little, much = run("humanevalplus", 3, reused=99), run("humaneval", 2)
     assert found(little, much) == much.run
     assert found(run("mbppplus", 4, reused=99), much) == much.run

@@ -278,7 +278,7 @@ def test_a_suite_in_which_all_fail_is_an_error(models: Path, assay: Cli) -> None
 
 
 def test_several_samples_without_a_decoding_are_drawn(models: Path) -> None:
-    """They were one greedy sample, whatever number the file gave."""
+    """Greedy decoding would give one sample, whatever number the file asks for."""
     defaults = {"problems": 2, "max_tokens": 4, "n_samples": 10}
     path = write_suite(
         models, ["one"], defaults=defaults,
