@@ -12,10 +12,13 @@ import httpx
 import pytest
 
 from assay import benchmarks
+from assay.judging import JudgeTask
 from assay.reward import Reward
-from assay.sandbox import open_sandbox
+from assay.sandbox import Item, open_sandbox
 from assay.sandbox.host import warm
-from assay.types import Benchmark, Job, Program, Tests
+from assay.serve.engine.stage import _job
+from assay.serve.engine.work import JudgeWork
+from assay.types import Benchmark, Job, Limits, Problem, Program, Tests
 from assay.work import lock
 from tests.serve.conftest import READ_S, judge, serving
 
@@ -122,3 +125,12 @@ def test_those_that_wait_to_be_alone_hold_nobody_back(monkeypatch: pytest.Monkey
     held, waited, *others = times
     assert waited[1] >= held[2]
     assert all(other[2] < held[2] for other in others), times
+
+
+@pytest.mark.parametrize(("task_says", "work_says"), [(True, False), (False, True), (False, False)])
+def test_a_task_or_a_request_says_what_is_judged_alone(task_says: bool, work_says: bool) -> None:
+    """Requests of SandboxFusion's API have no field for it."""
+    task = JudgeTask(Problem(TIMED, "", "", TESTS[TIMED]), alone=task_says)
+    work = JudgeWork(1, "program", "", Limits(), TIMED, alone=work_says)
+    job = _job(Item(0, task, work), Program("", "given"))
+    assert job.alone == (task_says or work_says)
