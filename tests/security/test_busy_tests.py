@@ -131,6 +131,7 @@ def test_a_worker_lost_by_time_does_not_stop_all_others(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(Worker, "judge_apart", stopped)
     monkeypatch.setattr(fork_servers, "GRACE_S", 1.0)
+    monkeypatch.setattr("assay.sandbox.host.local.CLEAN_UP_S", 1.0)  # what is stopped never ends
     monkeypatch.setattr("assay.sandbox.host.warm.ThreadRWLock", RWLock)
     sandbox = open_sandbox("process", 1)
     tests, limits = Tests("f", "assert f() == 1", integrity="separated"), Limits(wall_s=0.5)
