@@ -16,6 +16,7 @@ from assay.runs import find_result, read_result
 from assay.runs.result_json import WALL
 from tests.report.run_folders import toy_samples, write_run
 from tests.runs.test_result import content_of
+from tests.test_protocol import BASE
 
 Place = tuple[Any, ...]
 # Present only if they were requested, or if there is something to say.
@@ -177,14 +178,21 @@ def test_edited_lines_of_the_folder_are_refused(name: str, tmp_path: Path) -> No
         find_result(result.run, tmp_path)
 
 
-def test_groups_that_verdicts_have_are_in_the_result(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("tests", "is_refused"), [("base+plus", True), ("base", False)])
+def test_groups_of_the_protocol_are_in_the_result(
+    tests: str, is_refused: bool, tmp_path: Path
+) -> None:
+    """If problems have tests of several kinds, some verdicts have groups that are not counted."""
     groups: dict[str, tuple[int, ...]] = {"base": (1, 1), "plus": (2, 2)}
     samples = [
         (completion, program, replace(verdict, groups=groups))
         for completion, program, verdict in toy_samples(failed=())
     ]
-    result = write_run(tmp_path, samples)
+    result = write_run(tmp_path, samples, protocol=replace(BASE, tests=tests))
     assert result is not None
     assert result.results.groups == {}
-    with pytest.raises(RunError, match=r"results\.groups"):
+    if is_refused:
+        with pytest.raises(RunError, match=r"results\.groups"):
+            find_result(result.run, tmp_path)
+    else:
         find_result(result.run, tmp_path)

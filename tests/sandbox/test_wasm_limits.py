@@ -98,11 +98,11 @@ def test_programs_of_timed_tasks_are_judged_alone(
 ) -> None:
     asked = []
 
-    def alone_for(most_s: float) -> AbstractContextManager[None]:
+    def exclusive_for(most_s: float) -> AbstractContextManager[None]:
         asked.append(most_s)
         return sandbox._alone.exclusive()
 
-    monkeypatch.setattr(sandbox._alone, "alone_for", alone_for)
+    monkeypatch.setattr(sandbox._alone, "exclusive_for", exclusive_for)
     tests = Tests("f", "assert f(1) == 2", integrity="separated")
     jobs = [Job("t", n, Program(RIGHT, ""), tests, alone=n == 1) for n in range(3)]
     assert {verdict.status for verdict in sandbox.judge(jobs)} == {"pass"}
