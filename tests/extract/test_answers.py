@@ -9,6 +9,8 @@ import pytest
 from assay import codec, plain
 from assay.extract import extract
 from assay.extract.answers import Decision, Execution, answer_kinds
+from assay.extract.answers._places import UnparsableError
+from assay.extract.answers.call import parse_call
 from assay.extract.workers import ExtractionRequest, Extractor
 from assay.types import Answer, Cases, Problem, Program, Tests
 
@@ -187,3 +189,29 @@ def test_what_an_argument_may_not_be(answer: str) -> None:
 def test_a_hostile_text_ends_soon() -> None:
     for text in ("[ANSWER]1+" * 90_000, "assert 1 +\n" * 90_000, "```\n1 +\n```\n" * 50_000):
         assert extract(text, problem("literal"), "text").rule in ("none", "tags")
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        "[lambda eval: 0, eval('1')]", "(lambda x=(lambda eval: 0): eval('1'))()",
+        "(lambda *eval, y=eval: y)()", "[eval for (eval, *b) in [[1]]] + [eval('1')]",
+        "[x for x in eval('1') for eval in x]", "[eval for x in [1]]",
+    ],
+)  # fmt: skip
+def test_a_name_is_bound_in_its_own_scope_only(argument: str) -> None:
+    with pytest.raises(UnparsableError, match="the name eval is not allowed"):
+        parse_call(f"f({argument})", "f", frozenset("f"))
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        "[x * 2 for x in range(3)]", "{k: v for k, v in zip('ab', [1, 2])}",
+        "[y for x in [[1]] for y in x if y]", "(lambda a, *b, c=2, **d: (a, b, c, d))(1)",
+        "[(lambda z: z + x)(1) for x in [1]]", "*(i for i in [1]), f'{1:{2}}'",
+    ],
+)  # fmt: skip
+def test_names_of_a_scope_may_be_used_in_it(argument: str) -> None:
+    """Python 3.12 and later have no symbol tables of comprehensions."""
+    assert parse_call(f"f({argument})", "f", frozenset("f")).args

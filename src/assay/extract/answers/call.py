@@ -10,7 +10,6 @@ method reaches the function where that calls its parameter, as those of two prob
 from __future__ import annotations
 
 import ast
-import symtable
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -33,6 +32,7 @@ NODES = (
     ast.comprehension, ast.Lambda, ast.arguments, ast.arg, ast.Attribute, ast.JoinedStr,
     ast.FormattedValue, ast.unaryop, ast.operator, ast.boolop, ast.cmpop,
 )  # fmt: skip
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _FUNCTIONS = """
 abs all any ascii bin bool bytearray bytes chr complex dict divmod enumerate filter float frozenset
 hex int len list map max min oct ord pow range repr reversed round set slice sorted str sum tuple
@@ -66,26 +66,43 @@ def parse_call(answer: str, function: str, known: frozenset[str]) -> ast.Call:
             raise UnparsableError("only names can be bound in an argument")
         if isinstance(node, ast.Attribute) and node.attr not in METHODS:
             raise UnparsableError(f"the attribute {node.attr} is not allowed in an argument")
-    for name in sorted(_free_names(call) - known - FUNCTIONS):
+    for name in sorted(set(_free_names(call)) - known - FUNCTIONS):
         raise UnparsableError(f"the name {name} is not allowed in an argument")
     return call
 
 
-def _free_names(call: ast.Call) -> set[str]:
-    """Return the names that are not bound where they are used.
+def _free_names(node: ast.AST, bound: frozenset[str] = frozenset()) -> Iterator[str]:
+    """Yield the names that are not bound where they are used.
 
     A parameter of a lambda is bound in that lambda only: elsewhere its name may be a builtin's.
+    Python's own tables of symbols are not used: since 3.12 they have no scopes of comprehensions.
     """
-    try:
-        tables = [symtable.symtable(ast.unparse(call), "", "eval")]
-    except NOT_PYTHON as error:
-        raise UnparsableError(f"not Python: {error}") from error
-    names = set()
-    while tables:
-        table = tables.pop()
-        tables += table.get_children()
-        names |= {symbol.get_name() for symbol in table.get_symbols() if symbol.is_global()}
-    return names
+    inner = bound
+    outside: list[ast.expr] = []
+    if isinstance(node, ast.Name):
+        if node.id not in bound:
+            yield node.id
+        return
+    if isinstance(node, ast.Lambda):
+        arguments = node.args
+        parameters = ast.iter_child_nodes(arguments)
+        inner |= {one.arg for one in parameters if isinstance(one, ast.arg)}
+        outside = [*arguments.defaults, *filter(None, arguments.kw_defaults)]
+    elif isinstance(node, COMPREHENSIONS):
+        targets = [part for one in node.generators for part in ast.walk(one.target)]
+        inner |= {one.id for one in targets if isinstance(one, ast.Name)}
+        outside = [node.generators[0].iter]
+    for child in _children(node):
+        yield from _free_names(child, bound if child in outside else inner)
+
+
+def _children(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the parts of a node. Those of a comprehension's generators are its own."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.comprehension | ast.arguments):
+            yield from ast.iter_child_nodes(child)
+        else:
+            yield child
 
 
 def find(text: str, task: ExtractionTask) -> Found | None:
