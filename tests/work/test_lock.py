@@ -44,13 +44,12 @@ class Visitor(threading.Thread):
 
 @BOTH
 def test_one_is_alone_at_first_and_later_beside_others(opened: Opened) -> None:
-    doors = opened()
+    doors, began = opened(), time.monotonic()
     alone = Visitor(doors.exclusive_for(3 * SHORT_S))
     assert alone.enters()
     other = Visitor(doors.shared())
-    assert not other.enters(SHORT_S)
     assert other.enters()
-    assert other.entered_s - alone.entered_s >= 3 * SHORT_S
+    assert other.entered_s - began >= 3 * SHORT_S
     assert alone.is_alive()
     for one in (alone, other):
         one.leave()
@@ -104,11 +103,12 @@ def test_others_get_as_long_as_they_were_held_back(opened: Opened) -> None:
     assert not other.enters(2 * SHORT_S)
     first.leave()
     released = time.monotonic()
-    assert other.enters(SHORT_S)
+    assert other.enters()
     other.leave()
     while not any(one.inside.is_set() for one in waiting):
         time.sleep(0.01)
     second = next(one for one in waiting if one.inside.is_set())
+    assert second.entered_s > other.entered_s
     assert second.entered_s - released >= SHORT_S
     second.leave()
     (third,) = (one for one in waiting if one is not second)
@@ -119,8 +119,7 @@ def test_others_get_as_long_as_they_were_held_back(opened: Opened) -> None:
 @BOTH
 def test_nobody_rests_if_nobody_was_held_back(opened: Opened) -> None:
     doors = opened()
-    started = time.monotonic()
     for _ in range(3):
         with doors.exclusive_for(60):
-            time.sleep(SHORT_S)
-    assert time.monotonic() - started < 5 * SHORT_S
+            pass
+        assert doors._state().pause() == (0.0, False)
