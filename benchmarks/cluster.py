@@ -46,7 +46,6 @@ from assay.cluster.host import Answer, AnyItem
 from assay.cluster.pool import JudgePool, PoolFacts, PoolSettings
 from assay.cluster.site import RemoteEngine, rare_collections
 from assay.judging.stage import Judged, SampleStage
-from assay.machine import usable_cores
 from assay.models import EngineFacts, Model
 from assay.pipeline import EvalConfig, Sampling, ScoreConfig, evaluate, score
 from assay.pipeline.site import THIS_MACHINE, Site
@@ -54,6 +53,7 @@ from assay.progress import Silent
 from assay.runs import encode_judged
 from assay.sandbox import PAUSE
 from assay.types import Capabilities, Completion, Program, Request, Verdict
+from assay.work.machine import usable_cores
 
 PROBLEMS = 20  # of the benchmark mini
 CHARACTERS_PER_TOKEN = 4

@@ -35,12 +35,12 @@ from pathlib import Path
 import assay
 import sandbox as alone
 from assay import benchmarks
-from assay.machine import usable_cores
 from assay.pipeline import ScoreConfig, score
 from assay.progress import Silent
 from assay.runs import RunReader
 from assay.sandbox.kinds import process
 from assay.types import Completion, Verdict
+from assay.work.machine import usable_cores
 
 SETS = ("humaneval_poe_ollama",)
 LONG_S = 0.5

@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from assay import text_cases
+from assay.data import text_cases
 from assay.sandbox import open_sandbox
 from assay.types import Job, Limits, Program, Tests
 

@@ -24,12 +24,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from assay import text_cases
 from assay.benchmarks.livecodebench import IMPORTS, PRELUDE
-from assay.machine import usable_cores
+from assay.data import text_cases
 from assay.sandbox import open_sandbox
 from assay.sandbox.host.dozing import work_of
 from assay.types import Job, Limits, Program, Tests
+from assay.work.machine import usable_cores
 
 PROGRAM = """\
 import sys

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from assay.distribution import DISTRIBUTION, install_hint
+from assay.errors import DISTRIBUTION, install_hint
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("src", "tests", "benchmarks", "docs", "contracts")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from assay import codec
+from assay.data import codec
 from assay.protocol import VERSION, PromptSettings, Protocol, RecordedProtocol, differences
 from assay.types import Decoding, Limits, TimeRule
 

@@ -53,3 +53,12 @@ class ContractError(AssayError):
 
 class RunError(AssayError):
     """A run folder or results file cannot be read or written."""
+
+
+# The name of the distribution. On the public index, ``assay`` is another project.
+DISTRIBUTION = "assay-eval"
+
+
+def install_hint(extra: str) -> str:
+    """Return the command that installs what an optional part needs."""
+    return f"pip install '{DISTRIBUTION}[{extra}]'"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from assay import codec
+from assay.data import codec
 from assay.types import Decoding, Limits, PromptForm, PromptImports, Tests, TimeRule
 
 TEMPLATE_VARIABLES = "chat_template_kwargs"  # an option of all engines that render templates

@@ -61,7 +61,7 @@ class TextCases:
 
     A case is a run of the program with the input as its standard input (``stdin``), or a call with
     arguments in JSON, one per line (``calls``). Cases can be large, so they stay packed until a
-    sandbox needs them (``assay.text_cases``).
+    sandbox needs them (``assay.data.text_cases``).
     """
 
     packed: tuple[bytes, ...]

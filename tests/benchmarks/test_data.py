@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from assay import benchmarks, codec
+from assay import benchmarks
+from assay.data import codec
 from assay.datasets import PackagedFile
 from assay.datasets.catalogue import DataFile, data_files, find, locate, records, text
 from assay.datasets.pinned import HUMANEVAL, HUMANEVALPLUS, MBPP, MBPP_SANITIZED, MBPPPLUS

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from assay import benchmarks, extract, text_cases
+from assay import benchmarks, extract
 from assay.benchmarks import livecodebench as lcb
 from assay.benchmarks.support import livecodebench_files as files
+from assay.data import text_cases
 from assay.errors import DataError, SandboxError, UsageError
 from assay.pipeline.judging import case_groups, with_all_cases
 from assay.pipeline.problems import ProblemSelection

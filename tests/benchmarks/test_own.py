@@ -16,11 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import assay
-from assay import benchmarks, plain, text_cases
+from assay import benchmarks
 from assay.benchmarks.own import settings
 from assay.benchmarks.own.file import read_own
 from assay.benchmarks.own.problems import KEYS
 from assay.benchmarks.own.settings import COMPARISONS
+from assay.data import plain, text_cases
 from assay.errors import AssayError, MistakesError, UsageError
 from assay.sandbox.environments.store import RECIPES
 from assay.sandbox.inside.judging.outputs import COMPARISONS as KNOWN_COMPARISONS

@@ -14,11 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay import benchmarks, plain
+from assay import benchmarks
 from assay.benchmarks.humanevalplus import ZERO_MATCHER
 from assay.benchmarks.mbppplus import DECODERS
 from assay.benchmarks.mbppplus import SPECIAL as MBPP_SPECIAL
 from assay.benchmarks.support.evalplus import MATCHER, SAME
+from assay.data import plain
 from assay.judging import references
 from assay.sandbox import open_sandbox
 from assay.sandbox.inside.judging import trial

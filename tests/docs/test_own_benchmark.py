@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from assay.benchmarks.own import problems, settings
-from assay.borders.arguments import BOUNDS
+from assay.data.arguments import BOUNDS
 from tests.conftest import Cli, write_completions
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "own-benchmark.md"

@@ -17,8 +17,7 @@ from typing import Any
 
 import pytest
 
-from assay import codec
-from assay.borders import reading
+from assay.data import codec, reading
 from tests.in_process import Done, run_command
 from tests.runs.test_folder import MODEL
 from tests.runs.test_reading import RESULT

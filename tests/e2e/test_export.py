@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from assay import codec, runs
+from assay import runs
 from assay.cli._output import INCOMPLETE
+from assay.data import codec
 from assay.protocol import Protocol
 from assay.report.export import export
 from assay.runs.result import GroupResult

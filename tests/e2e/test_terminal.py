@@ -1,6 +1,6 @@
 """Nothing that comes from elsewhere can control the terminal, or fake a line of output.
 
-Without ``assay.borders.printable``, these texts print raw control characters, and those that are
+Without ``assay.data.printable``, these texts print raw control characters, and those that are
 not valid Unicode end in a traceback.
 """
 

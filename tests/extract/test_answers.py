@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from assay import codec, plain
+from assay.data import codec, plain
 from assay.extract import extract
 from assay.extract.answers import Decision, Execution, answer_kinds
 from assay.extract.answers._places import UnparsableError

@@ -7,7 +7,7 @@ import pytest
 from assay.extract import extract
 from assay.extract.rules.infill import fill_in
 from assay.extract.workers import ExtractionRequest, Extractor
-from assay.infilling import MARKS, middle_of
+from assay.formats.gaps import MARKS, middle_of
 from assay.types import Problem, Tests
 
 PREFIX = "def f(xs):\n    total = 0\n    for x in xs:\n"

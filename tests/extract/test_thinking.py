@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from assay.extract.rules.thinking import without_thinking
-from assay.thoughts import TAGS
+from assay.formats.thoughts import TAGS
 
 
 @pytest.mark.parametrize(("opened", "closed"), TAGS)

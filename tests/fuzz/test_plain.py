@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from assay import plain
-from assay.digests import digest
+from assay.data import plain
+from assay.data.digests import digest
 
 pytestmark = pytest.mark.fuzz
 SECONDS = 15.0

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from assay import codec
+from assay.data import codec
 from assay.datasets import read_sealed
 from assay.datasets.catalogue import FilePlace, data_files, verify
 from assay.errors import AssayError

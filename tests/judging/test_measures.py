@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from assay import codec, plain
+from assay.data import codec, plain
 from assay.judging.measures import with_measures
 from assay.pipeline import ScoreConfig, score
 from assay.progress import Silent

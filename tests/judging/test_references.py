@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import assay
-from assay import machine, plain
+from assay.data import plain
 from assay.judging import references
 from assay.pipeline.judging import _long_first, _verdict_cache
 from assay.runs import VerdictCache
@@ -21,6 +21,7 @@ from assay.sandbox import Capabilities, Sandbox, open_sandbox
 from assay.sandbox.judges.process import JudgeProcess
 from assay.sandbox.kinds.process import open_judges
 from assay.types import Benchmark, Cases, Job, Problem, Program, Tests, TimeRule, Verdict
+from assay.work import machine
 
 MATCHER = "def matcher():\n    return lambda arguments, expected, got: got == expected\n"
 

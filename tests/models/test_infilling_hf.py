@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("torch", reason="needs torch: pip install 'assay-eval[hf]'")
 from assay.errors import ModelError
-from assay.infilling import FORMS, Gap, GapTokens, find_gap
+from assay.formats.gaps import FORMS, Gap, GapTokens, find_gap
 from assay.models import Model, check_infilling, open_model
 from assay.models.engines.torch.load import load
 from assay.models.engines.torch.settings import TorchSettings
@@ -20,8 +20,8 @@ from assay.models.workers.gap_prompt import encode_inner
 from assay.models.workers.messages import Reply, TemplateSettings
 from assay.models.workers.prompt_tokens import prompt_tokens
 from assay.types import Prompt
-from tests.infilling.gap_models import CODELLAMA, QWEN
-from tests.infilling.test_infilling import GAP, PREFIX, SUFFIX, complete
+from tests.formats.gap_models import CODELLAMA, QWEN
+from tests.formats.test_gaps import GAP, PREFIX, SUFFIX, complete
 from tests.models.test_hf import FakeLines
 from tests.models.torch_models import save_model
 

@@ -12,8 +12,8 @@ import pytest
 from assay.errors import ModelError
 from assay.models import EngineOptions, Model, check_infilling, open_model
 from assay.types import Prompt
-from tests.infilling.gap_models import DEEPSEEK, rename_in_gguf
-from tests.infilling.test_infilling import GAP, PREFIX, SUFFIX, complete, default_file
+from tests.formats.gap_models import DEEPSEEK, rename_in_gguf
+from tests.formats.test_gaps import GAP, PREFIX, SUFFIX, complete, default_file
 from tests.models.faulty_server import USAGE, FaultyServer
 from tests.models.llama_server import llama_server
 from tests.models.openai_requests import opened

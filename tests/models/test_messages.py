@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay import codec
+from assay.data import codec
 from assay.models import Rendered, Usage
 from assay.models.engines.llamacpp.settings import Budget, LlamaFacts, LlamaSettings
 from assay.models.engines.torch.settings import Generate, TorchFacts, TorchSettings

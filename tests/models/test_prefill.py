@@ -20,7 +20,7 @@ from assay.pipeline.prompt_settings import describe_form, may_think
 from assay.prompts import name_parts
 from assay.runs.stores.completions import CompletionStore
 from assay.types import Decoding, Message, Problem, Prompt, Request, Tests
-from tests.infilling.test_infilling import default_file
+from tests.formats.test_gaps import default_file
 from tests.models.faulty_server import USAGE, FaultyServer
 from tests.models.llama_server import llama_server
 from tests.models.openai_requests import opened

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from assay.errors import ModelError
+from assay.formats.thoughts import has_thoughts
 from assay.models import EngineOptions, Rendered, open_model
-from assay.thoughts import has_thoughts
 from assay.types import Benchmark, Decoding, Message, Prompt, Request
 from tests.conftest import Cli
 from tests.models import small_models

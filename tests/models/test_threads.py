@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from assay import codec
+from assay.data import codec
 from assay.errors import UsageError
-from assay.machine import usable_cores, usable_physical_cores
 from assay.models import EngineOptions, open_model
 from assay.models.engines.llamacpp.settings import LlamaScoreSettings, LlamaSettings
 from assay.models.engines.torch.settings import TorchSettings
 from assay.models.engines.vllm import worker as vllm_worker
 from assay.models.workers.process import make_environment
 from assay.types import Decoding, Message, Prompt, Request
+from assay.work.machine import usable_cores, usable_physical_cores
 
 SETTINGS = {
     "llamacpp.worker": LlamaSettings("/nonexistent", 1, 64, 64, 1, "cpu", invariant=True),

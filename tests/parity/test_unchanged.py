@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from assay import codec
+from assay.data import codec
 from assay.pipeline import ScoreConfig, score
 from assay.progress import Silent
 from assay.runs import RunReader

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import assay
-from assay import benchmarks, text_cases
+from assay import benchmarks
+from assay.data import text_cases
 from assay.pipeline.benchmark_check import KINDS, BenchmarkCheck
 from assay.pipeline.benchmark_check.prompts import count_shown_cases, gives_reference, list_prompts
 from assay.pipeline.benchmark_check.trials import none_program

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from assay import codec
+from assay.data import codec
 from assay.errors import ModelError
 from assay.models import EngineOptions, parse_reference
 from assay.quality.policy import load_policy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from assay import codec
+from assay.data import codec
 
 MODEL = {
     "name": "model-a", "engine": "gguf", "weights_sha256": "ab" * 32, "prompt_form": "chat",

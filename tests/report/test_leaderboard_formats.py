@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from assay.borders.printable import clean_line
 from assay.cli.leaderboard import FORMATS
+from assay.data.printable import clean_line
 from assay.errors import UsageError
 from assay.report.leaderboard import (
     Baseline,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.borders.reading import FileReader
+from assay.data.reading import FileReader
 from assay.report.pages import ReportSite, RunSource, Sources, open_sources
 from assay.report.pages.overview_page import MOST_LISTED
 from assay.report.view.live import LiveSite

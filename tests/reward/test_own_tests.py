@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay import text_cases
+from assay.data import text_cases
+from assay.data.test_code import call_tests
 from assay.errors import UsageError
 from assay.reward.tests import BenchmarkTask, own_problem, read_task, split
-from assay.test_code import call_tests
 from assay.types import Problem, Tests
 
 CASES = {"entry_point": "add", "cases": [{"arguments": [1, 2], "expected": 3}]}

@@ -6,7 +6,7 @@ import copy
 from pathlib import Path
 from typing import Any
 
-from assay import codec
+from assay.data import codec
 from assay.protocol import Protocol
 from assay.runs import Result
 from assay.runs.result_json import parse_result, render_result

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from assay import codec
+from assay.data import codec
 from assay.datasets import cache_dir, look_up_sha256, read_sealed, seal, write_sealed
 from assay.errors import DataError
 from assay.runs import KeptData, VerdictCache

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from assay import api, codec, runs
+from assay import api, runs
+from assay.data import codec
 from assay.errors import UsageError
 from assay.report.comparison import describe_decision, summarize_comparison, summarize_family
 from assay.runs import Result

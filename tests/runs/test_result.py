@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from assay import codec
+from assay.data import codec
 from assay.errors import RunError
 from assay.protocol import VERSION, PromptSettings, RecordedProtocol
 from assay.runs import compare, read_result, render_result, write_result

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from assay import text_cases
+from assay.data import text_cases
 from assay.errors import SandboxError
 from assay.sandbox import Sandbox, open_sandbox
 from assay.sandbox.container import runtime

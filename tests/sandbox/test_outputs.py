@@ -8,7 +8,7 @@ import zlib
 
 import pytest
 
-from assay import text_cases
+from assay.data import text_cases
 from assay.sandbox.inside.judging.outputs import COMPARISONS
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from assay import protocol, text_cases
+from assay import protocol
+from assay.data import text_cases
 from assay.sandbox import Sandbox, open_sandbox
 from assay.types import Job, Limits, Program, Tests, Verdict
 from tests.security.in_tiers import STRONGEST

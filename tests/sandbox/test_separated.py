@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from assay import plain
 from assay.benchmarks.support import evalplus
+from assay.data import plain
 from assay.sandbox import Sandbox, open_sandbox
 from assay.types import Cases, Job, Limits, Program, Tests, Verdict
 from tests.security.in_tiers import STRONGEST

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from assay import codec, text_cases
 from assay.cli._output import INCOMPLETE
+from assay.data import codec, text_cases
 from assay.datasets import file_sha256, write_sealed
 from assay.errors import SandboxError
 from assay.sandbox import Sandbox, open_sandbox

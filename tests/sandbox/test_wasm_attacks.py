@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from assay.plain import encode
+from assay.data.plain import encode
 from assay.sandbox import open_sandbox
 from assay.sandbox.kinds import wasm
 from assay.sandbox.wasm.messages import GuestReport

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.plain import encode
+from assay.data.plain import encode
 from assay.sandbox import open_sandbox
 from assay.sandbox.host import warm
 from assay.sandbox.host.fork_servers import TOO_BUSY, for_oracle

@@ -7,8 +7,8 @@ oracle to run out of memory or time, so that the sample is ``invalid`` and leave
 
 from __future__ import annotations
 
-from assay.plain import STEERING as STEERING_NAMES
-from assay.test_code import CLOSE
+from assay.data.plain import STEERING as STEERING_NAMES
+from assay.data.test_code import CLOSE
 from tests.security.forgeries import WRONG, Forgery
 
 # Finds what may be a channel, and speaks in frames of four bytes of length and JSON.

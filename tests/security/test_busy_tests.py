@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from assay import plain
 from assay.benchmarks.support import excess_code
+from assay.data import plain
 from assay.sandbox import open_sandbox
 from assay.sandbox.host import fork_servers
 from assay.sandbox.host.worker import (

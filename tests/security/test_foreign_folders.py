@@ -1,6 +1,6 @@
 """Links in a run folder that came from elsewhere: no command follows, truncates or writes them.
 
-A command that opens these files without ``assay.borders`` destroys the victim.
+A command that opens these files without ``assay.data`` destroys the victim.
 """
 
 from __future__ import annotations

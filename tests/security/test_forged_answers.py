@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import assay
-from assay import codec, plain
+from assay.data import codec, plain
 from assay.judging import JudgeTask
 from assay.judging.stage import Judged, SampleStage, SampleText
 from assay.sandbox import Stage, open_sandbox

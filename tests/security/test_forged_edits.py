@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from assay import codec, plain
 from assay.benchmarks.canitedit import MODULE, SHOW_FILE
+from assay.data import codec, plain
 from assay.sandbox import Sandbox, open_sandbox
 from assay.types import Cases, Job, Limits, Program, Tests, Verdict
 from tests.security.forgeries_edits import AFTER, ENTRY_POINT, FORGED_EDITS, TESTS, ForgedEdit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay import text_cases
+from assay.data import text_cases
 from assay.types import Job, Program, Tests
 from tests.security.in_tiers import LIMITS, TIERS, Step, assert_all_failed, job, judge_in
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from assay import text_cases
+from assay.data import text_cases
 from assay.types import Job, Limits, Program, Tests
 from tests.security.forgeries_scripts import ADD, EXAMPLES, HIDDEN, SCRIPT_FORGERIES
 from tests.security.in_tiers import COSTLY_TIERS, TIERS, Step, judge_in

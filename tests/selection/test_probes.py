@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay import plain
+from assay.data import plain
 from assay.sandbox import Sandbox, open_sandbox
 from assay.selection import Conduct, ProbeResults
 from assay.selection._probes import SAME as SAME_CODE

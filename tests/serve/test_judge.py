@@ -304,7 +304,7 @@ def test_a_program_that_was_cut_in_doubt_is_judged_in_both_forms(client: httpx.C
 def test_clients_choose_nothing_that_runs_before_a_worker_is_isolated(
     client: httpx.Client, fields: dict[str, Any], expected: str
 ) -> None:
-    from assay import text_cases
+    from assay.data import text_cases
     from assay.sandbox.remote.wire import encode_tests
     from assay.types import Tests
 

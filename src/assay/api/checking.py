@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from assay.borders.arguments import checked
+from assay.data.arguments import checked
 from assay.pipeline import JudgeConfig, ProblemSelection
 from assay.pipeline.benchmark_check import BenchmarkCheck
 from assay.pipeline.benchmark_check import check_benchmark as run_check

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from assay import models, pipeline
-from assay.borders.arguments import checked
+from assay.data.arguments import checked
 from assay.models import EngineOptions, Model
 from assay.pipeline import EvalConfig, ProblemSelection, Sampling, Until
 from assay.pipeline.site import THIS_MACHINE, CheckModel, Site

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 
 from assay.api.opening import load_benchmark
-from assay.borders.arguments import check_argument, checked
+from assay.data.arguments import check_argument, checked
 from assay.errors import UsageError
 from assay.extract.workers import ExtractionRequest, Extractor
 from assay.judging import JudgeTask, judge_extracted, judge_jobs, references, tasks_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from assay import benchmarks, models, runs
-from assay.borders.arguments import checked
+from assay.data.arguments import checked
 from assay.models import EngineOptions, Model
 from assay.progress import Reporter, Silent
 from assay.runs import Result

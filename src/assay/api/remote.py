@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from assay.api.judging import Programs, list_pairs
 from assay.api.opening import load_benchmark
-from assay.borders.arguments import checked
+from assay.data.arguments import checked
 from assay.errors import DataError, SandboxError, UsageError
 from assay.sandbox.remote.client import JudgeClient
 from assay.sandbox.remote.wire import decode_verdict

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from assay import runs
 from assay.api.opening import load_benchmark, load_run
-from assay.borders.arguments import checked
-from assay.borders.writing import write_whole
+from assay.data.arguments import checked
+from assay.data.writing import write_whole
 from assay.errors import UsageError
 from assay.progress import Reporter, Silent
 from assay.quality.plan import Plan

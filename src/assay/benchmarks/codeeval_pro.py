@@ -16,8 +16,8 @@ from assay.benchmarks import Description, benchmarks
 from assay.benchmarks.bigcodebench import ENVIRONMENT, IMPORTS, LIMITS, MODULE
 from assay.benchmarks.support.pro_prompts import Pair, build_strategies
 from assay.benchmarks.support.prompt_code import preamble_of
-from assay.benchmarks.support.test_code import called_functions, code_tests
 from assay.benchmarks.support.time_rule import SHORT_TESTS
+from assay.data.test_code import called_functions, code_tests
 from assay.datasets.catalogue import DataFile, pin, read_records
 from assay.types import Benchmark, Problem, Tests
 

@@ -12,9 +12,9 @@ import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from assay import codec, plain
 from assay.benchmarks import Description, benchmarks
 from assay.benchmarks.support.cruxeval_prompts import INPUT, OUTPUT, Wording, build_strategies
+from assay.data import codec, plain
 from assay.datasets.catalogue import DataFile, pin, read_records
 from assay.types import Answer, Benchmark, Cases, Limits, Problem, Tests
 

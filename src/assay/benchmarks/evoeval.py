@@ -10,11 +10,11 @@ import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from assay import codec, plain
 from assay.benchmarks import Description, benchmarks
 from assay.benchmarks.support.evalplus import LIMITS
 from assay.benchmarks.support.evoeval_oracles import MATCHER, READ_ARGUMENTS, SPECIAL
 from assay.benchmarks.support.prompt_code import preamble_of
+from assay.data import codec, plain
 from assay.datasets.catalogue import DataFile, pin, read_records
 from assay.types import Benchmark, Cases, Message, Problem, Prompt, PromptForm, Strategy, Tests
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from assay.benchmarks import Description, benchmarks
 from assay.benchmarks.support.prompt_code import preamble_of
-from assay.benchmarks.support.test_code import integrity_of
 from assay.benchmarks.support.time_rule import SHORT_TESTS
+from assay.data.test_code import integrity_of
 from assay.datasets.catalogue import DataFile, pin, read_records
 from assay.types import Benchmark, Message, Problem, Prompt, PromptForm, Strategy, Tests
 

@@ -11,10 +11,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from assay import codec, plain
 from assay.benchmarks import Description, benchmarks
 from assay.benchmarks.support.methods import CLASS, with_named_arguments
 from assay.benchmarks.support.prompt_code import as_docstring
+from assay.data import codec, plain
 from assay.datasets.catalogue import DataFile, pin, read_records
 from assay.errors import DataError
 from assay.types import Benchmark, Cases, Limits, Message, Problem, Prompt, Strategy, Tests

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assay.benchmarks import Description, benchmarks
-from assay.benchmarks.support.test_code import code_tests, function_under_test
 from assay.benchmarks.support.time_rule import SHORT_TESTS
+from assay.data.test_code import code_tests, function_under_test
 from assay.datasets.catalogue import DataFile, read_records
 from assay.datasets.pinned import MBPP, MBPP_SANITIZED
 from assay.types import Benchmark, Message, Problem, Prompt, Strategy

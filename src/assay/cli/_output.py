@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from assay import codec
-from assay.borders.printable import clean_line, clean_text
+from assay.data import codec
+from assay.data.printable import clean_line, clean_text
 
 # Exit code: a result without verdicts on some problems or samples, or a list without some runs.
 INCOMPLETE = 3

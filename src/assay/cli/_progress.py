@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from assay.borders.printable import CELL_LIMIT, clean_line
 from assay.cli._output import note
 from assay.cli._pace import (
     BatchProgress,
@@ -21,6 +20,7 @@ from assay.cli._pace import (
     is_line_due,
     render_seconds,
 )
+from assay.data.printable import CELL_LIMIT, clean_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from assay import codec, models
-from assay.borders.writing import check_replaceable, write_whole
+from assay import models
 from assay.cli._groups import MEASUREMENT, OUTPUT, GroupedCommand
 from assay.cli._options import as_json, model_options, option
 from assay.cli._output import echo, echo_json
 from assay.cli._plots import plot_option, save_plot
 from assay.cli._progress import ProgressDisplay
+from assay.data import codec
+from assay.data.writing import check_replaceable, write_whole
 from assay.errors import RunError, UsageError
 from assay.quality.bench import BenchConfig
 from assay.quality.bench import bench as measure

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from assay import codec
 from assay.cli._options import as_json, data_dir
 from assay.cli._output import echo, echo_json
+from assay.data import codec
 from assay.report.benchmarks import list_benchmarks, list_own_benchmarks, render_benchmarks
 
 

@@ -6,9 +6,9 @@ from collections import Counter
 
 import click
 
-from assay import codec
 from assay.cli._options import as_json, option
 from assay.cli._output import StatusLine, Styled, echo, echo_json
+from assay.data import codec
 from assay.models import DEFAULT
 from assay.progress import Silent
 from assay.quality.check.stages import STAGES, CheckStage, check

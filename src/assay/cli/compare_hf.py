@@ -7,11 +7,12 @@ from typing import Any
 
 import click
 
-from assay import codec, models
+from assay import models
 from assay.cli._options import as_json, data_dir, option, text_limit
 from assay.cli._output import echo, echo_json
 from assay.cli._plots import plot_option, save_plot
 from assay.cli._progress import ProgressDisplay
+from assay.data import codec
 from assay.errors import UsageError
 from assay.formats.precision import precision
 from assay.models import EngineOptions

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from assay import codec
-from assay.borders.printable import quantity
 from assay.cli._options import as_json
 from assay.cli._output import StatusLine, echo, echo_json
+from assay.data import codec
+from assay.data.printable import quantity
 from assay.errors import ContractError
 from assay.quality.contracts.run import Check, contract_files, execute, load
 from assay.report.text import table

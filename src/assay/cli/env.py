@@ -6,11 +6,11 @@ import os
 
 import click
 
-from assay import codec
-from assay.borders.printable import quantity
 from assay.cli._groups import FullGroup
 from assay.cli._options import as_json
 from assay.cli._output import echo, echo_json, note
+from assay.data import codec
+from assay.data.printable import quantity
 from assay.errors import UsageError
 from assay.report.text import table
 from assay.sandbox.environments import interpreters

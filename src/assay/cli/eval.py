@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from assay import api, codec, runs
+from assay import api, runs
 from assay.cli._choices import MODEL_HELP, STRATEGIES, list_choices
 from assay.cli._cluster import open_site
 from assay.cli._cluster import ray as ray_option
@@ -23,6 +23,7 @@ from assay.cli._options import (
 from assay.cli._output import INCOMPLETE, echo, echo_json
 from assay.cli._progress import ProgressDisplay
 from assay.cli.suite import show_suite
+from assay.data import codec
 from assay.errors import RunError, UsageError
 from assay.pipeline import EvalConfig, Until
 from assay.pipeline.suite.named import expand_suites

@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from assay import runs
-from assay.borders.printable import quantity
 from assay.cli._options import data_dir, option, results_dir
 from assay.cli._output import INCOMPLETE, echo
+from assay.data.printable import quantity
 from assay.report.export import FORMATS
 from assay.report.export import export as write_run
 from assay.report.text import describe_gap

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from assay import api
-from assay.borders.reading import FileReader, parse_json
-from assay.borders.writing import write_whole
-from assay.borders.yaml_files import parse_yaml
 from assay.cli._choices import list_choices
 from assay.cli._groups import DATA, OUTPUT, GroupedCommand
 from assay.cli._options import NumberRange, option, results_dir
 from assay.cli._output import LeftOut, Styled, echo
 from assay.cli._plots import plot_option, save_plot
+from assay.data.reading import FileReader, parse_json
+from assay.data.writing import write_whole
+from assay.data.yaml_files import parse_yaml
 from assay.errors import RunError, UsageError
 from assay.report import figures
 from assay.report.leaderboard import Leaderboard, ModelFacts, parse_baselines, parse_facts, render

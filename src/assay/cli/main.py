@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 from assay import __version__
-from assay.borders.printable import clean_line
 from assay.cli._groups import VARIABLES, FullGroup
 from assay.cli._output import echo, echo_text
+from assay.data.printable import clean_line
 from assay.errors import MOST_MISTAKES, AssayError, MistakesError
 
 FAILURE, INTERRUPTED = 2, 130

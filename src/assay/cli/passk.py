@@ -8,10 +8,11 @@ from pathlib import Path
 
 import click
 
-from assay import codec, runs, scoring
-from assay.borders.printable import quantity
+from assay import runs, scoring
 from assay.cli._options import as_json, option
 from assay.cli._output import INCOMPLETE, echo, echo_json
+from assay.data import codec
+from assay.data.printable import quantity
 from assay.errors import UsageError
 from assay.report.text import describe_gap, level
 from assay.runs.result_json import render_coverage

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from assay import codec, models
+from assay import models
 from assay.cli._groups import MEASUREMENT, GroupedCommand
 from assay.cli._options import as_json, data_dir, model_options, option, text_limit
 from assay.cli._output import echo, echo_json
 from assay.cli._progress import ProgressDisplay
+from assay.data import codec
 from assay.models.scoring import open_scorer
 from assay.quality.perplexity import WINDOW, measure
 from assay.quality.texts import WIKITEXT, load_text

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from assay import codec, models
+from assay import models
 from assay.cli._options import as_json, data_dir, option, results_dir
 from assay.cli._output import echo, echo_json
 from assay.cli._progress import ProgressDisplay
+from assay.data import codec
 from assay.models import EngineOptions
 from assay.quality.decision import EXIT_CODES
 from assay.quality.policy import load_policy

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
-from assay import codec
-from assay.borders.printable import quantity
 from assay.cli._choices import SANDBOXES, TIER_HELP, list_choices, python
 from assay.cli._groups import FullGroup
 from assay.cli._options import as_json, option
 from assay.cli._output import echo, echo_json, note
 from assay.cli._progress import ProgressDisplay
+from assay.data import codec
+from assay.data.printable import quantity
 from assay.errors import SandboxError
 from assay.report.text import table
 from assay.sandbox import open_sandbox

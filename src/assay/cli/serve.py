@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from assay.borders.tokens import read_token
 from assay.cli._choices import SANDBOX_HELP, TIER_HELP, python
 from assay.cli._groups import ACCESS, DATA, JUDGING, LOAD, OUTPUT, GroupedCommand
 from assay.cli._options import data_dir, option
 from assay.cli._output import echo
-from assay.distribution import install_hint
-from assay.errors import UsageError
+from assay.data.tokens import read_token
+from assay.errors import UsageError, install_hint
 
 if TYPE_CHECKING:
     from assay.serve.server import JudgeServer

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from assay import codec
 from assay.cli._options import as_json, data_dir, option, results_dir
 from assay.cli._output import Styled, echo, echo_json, echo_text
 from assay.cli._progress import ProgressDisplay
+from assay.data import codec
 from assay.report.inspection import (
     InspectedRun,
     SampleFilter,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from assay import api, codec, runs
+from assay import api, runs
 from assay.cli._choices import add_sandbox_options
 from assay.cli._cluster import open_site
 from assay.cli._cluster import ray as ray_option
@@ -22,6 +22,7 @@ from assay.cli._options import (
 )
 from assay.cli._output import INCOMPLETE, echo, echo_json
 from assay.cli._progress import ProgressDisplay
+from assay.data import codec
 from assay.errors import RunError
 from assay.pipeline import EvalConfig, ProblemSelection
 from assay.report.suite import summarize_plan, summarize_suite

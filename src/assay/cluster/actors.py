@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from assay.borders.printable import quantity
 from assay.cluster.connection import LostHostError, Node, summarize, unwrap
 from assay.cluster.crew import ATTEMPTS, Member, MemberLostError
 from assay.cluster.messages import ToHost, encode
+from assay.data.printable import quantity
 from assay.errors import AssayError, RunError
 
 MOST_FAILURES = ATTEMPTS + 1  # of a place in a row: more than one item can cause

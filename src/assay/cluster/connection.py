@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from assay.cluster.messages import make_portable
-from assay.distribution import install_hint
-from assay.errors import AssayError, RunError, UsageError
-from assay.machine import usable_cores
+from assay.errors import AssayError, RunError, UsageError, install_hint
+from assay.work.machine import usable_cores
 
 LOCAL, AUTO = "local", "auto"
 HOST_AND_PORT = re.compile(r"(?P<host>\[[0-9a-fA-F:]+\]|[\w.-]+):(?P<port>[0-9]{1,5})")

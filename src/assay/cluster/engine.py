@@ -14,13 +14,13 @@ from assay import __version__, models
 from assay.cluster.files import Shipment, Source, locate
 from assay.cluster.host import Answer, AnyItem, Host
 from assay.errors import ModelError
-from assay.machine import usable_physical_cores
 from assay.models import EngineFacts, EngineOptions, Model, Usage
 from assay.pipeline.site import CheckModel
 from assay.progress import Silent
 from assay.runs import EncodedCompletion, ParityGateOutcome, encode_completion
 from assay.sandbox import PAUSE
 from assay.types import Decoding, ModelIdentity, Prompt, Request
+from assay.work.machine import usable_physical_cores
 
 
 @dataclass(frozen=True, slots=True)

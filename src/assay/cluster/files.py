@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay import codec
+from assay.data import codec
 from assay.datasets import cache_dir, look_up_sha256
 from assay.errors import ModelError
 

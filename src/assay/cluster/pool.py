@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from assay import __version__
 from assay.cluster.host import Answer, AnyItem, Host, TaggedStage
 from assay.errors import AssayError, SandboxError
-from assay.machine import usable_cores
 from assay.sandbox import PAUSE, Sandbox, open_sandbox
 from assay.types import Capabilities
+from assay.work.machine import usable_cores
 
 
 class PoolSettings(NamedTuple):

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from assay import models
-from assay.borders.printable import quantity
 from assay.cluster.actors import (
     CALLS_AT_A_TIME,
     ActorRole,
@@ -27,6 +26,7 @@ from assay.cluster.files import CHUNK, Shipment, Source, describe_files
 from assay.cluster.model import CHECK_S, OPEN_S, Call, ClusterModel
 from assay.cluster.pool import JudgePool, PoolSettings
 from assay.cluster.sandbox import ClusterSandbox, PoolRules, check_version
+from assay.data.printable import quantity
 from assay.errors import UsageError
 from assay.models import EngineOptions, Model
 from assay.models.devices import CPU

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from assay import codec
+from assay.data import codec
 from assay.datasets import (
     FetchError,
     PackagedFile,

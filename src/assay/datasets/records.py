@@ -7,10 +7,9 @@ import importlib.util
 import zlib
 from typing import TYPE_CHECKING, Any
 
-from assay import codec
-from assay.borders.reading import open_bounded, parse_json
-from assay.distribution import install_hint
-from assay.errors import DataError
+from assay.data import codec
+from assay.data.reading import open_bounded, parse_json
+from assay.errors import DataError, install_hint
 
 if TYPE_CHECKING:
     from pathlib import Path

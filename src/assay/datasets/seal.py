@@ -14,8 +14,8 @@ import secrets
 import stat
 from pathlib import Path
 
-from assay.borders.reading import FileReader
-from assay.borders.writing import write_whole
+from assay.data.reading import FileReader
+from assay.data.writing import write_whole
 from assay.errors import AssayError, DataError
 
 KEY_BYTES = 32

@@ -23,8 +23,8 @@ from assay.extract._process import (
     ExtractorLostError,
     WorkerProcess,
 )
-from assay.machine import usable_cores
 from assay.work import pool
+from assay.work.machine import usable_cores
 
 __all__ = ["PAUSE", "Change", "Extraction", "ExtractionLimits", "ExtractionRequest", "Extractor"]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from assay import codec
+from assay.data import codec
 from assay.errors import ModelError
 from assay.formats.rope import RopeScaling, parse_scaling
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from assay import codec
+from assay.data import codec
 from assay.errors import ModelError
 from assay.formats.gguf.file import STRING, GgufPair
 

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from assay.distribution import install_hint
-from assay.errors import ModelError
+from assay.errors import ModelError, install_hint
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from assay import codec, plain
+from assay.data import codec, plain
 from assay.extract.answers import UNPARSABLE, Decision, Execution, answer_kinds
 from assay.sandbox import Sandbox
 from assay.types import Cases, Job, Verdict

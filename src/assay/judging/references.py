@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from assay import codec, machine, runs, sandbox
+from assay import runs, sandbox
+from assay.data import codec
 from assay.datasets import cache_dir
 from assay.judging.answers import judge_jobs
 from assay.judging.job import task_of
@@ -18,6 +19,7 @@ from assay.progress import Reporter
 from assay.protocol import tests_digest
 from assay.sandbox.environments import store as environments
 from assay.types import Benchmark, Cases, Job, Problem, Program, TimeRule, Verdict
+from assay.work import machine
 
 FORMAT = 5  # of the cached data; raise it when ``plain`` or ``digests`` change too
 VERDICT = "timed verdict"  # earlier versions kept verdicts without CPU time, as "verdict"

@@ -7,7 +7,7 @@ import importlib.metadata
 import re
 from typing import TYPE_CHECKING, Any
 
-from assay import codec
+from assay.data import codec
 
 if TYPE_CHECKING:
     from assay.models.model import Model

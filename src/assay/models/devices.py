@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from assay.errors import UsageError
-from assay.machine import usable_physical_cores
 from assay.models.facts import EngineFacts
 from assay.models.model import (
     Model,
@@ -27,6 +26,7 @@ from assay.models.model import (
 )
 from assay.progress import Silent
 from assay.types import Completion, Request
+from assay.work.machine import usable_physical_cores
 
 if TYPE_CHECKING:
     from assay.models.model import Loading, Rendered

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from assay.datasets import PackagedFile, packaged_file
-from assay.distribution import install_hint
-from assay.errors import ModelError, UsageError
+from assay.errors import ModelError, UsageError, install_hint
 from assay.registry import Registry
 
 if TYPE_CHECKING:

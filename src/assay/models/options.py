@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from assay.borders.arguments import check_fields, show
+from assay.data.arguments import check_fields, show
 from assay.errors import UsageError
 from assay.models.settings import check_switches, check_thinking
 from assay.types import PromptForm

@@ -8,9 +8,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import UsageError
+from assay.formats.thoughts import TAGS
 from assay.models.named_values import NamedValue
 from assay.protocol import TEMPLATE_VARIABLES
-from assay.thoughts import TAGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

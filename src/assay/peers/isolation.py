@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import assay.sandbox
-from assay.borders.printable import clean_line
+from assay.data.printable import clean_line
 from assay.errors import SandboxError
 from assay.peers._confined.messages import Report, Settings, TreeLimits
 from assay.peers._installed import find_installation, show

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from assay import benchmarks, models, runs, scoring
-from assay.borders.printable import quantity
+from assay.data.printable import quantity
 from assay.errors import UsageError
 from assay.extract import UNCUT
 from assay.judging import judge_jobs, references, tasks_of
-from assay.machine import usable_cores
 from assay.peers import PeerVerdict, peers
 from assay.pipeline import (
     ScoreConfig,
@@ -28,6 +27,7 @@ from assay.progress import Reporter
 from assay.protocol import Protocol
 from assay.runs.result import CrossCheck, Disagreement, Result
 from assay.types import Benchmark, Program, Sample, SampleKey, Verdict
+from assay.work.machine import usable_cores
 
 OURS = "assay"
 

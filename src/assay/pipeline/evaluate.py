@@ -9,11 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from assay import (
-    models,
-    runs,
-    selection,
-)
+from assay import models, runs, selection
 from assay.datasets import cache_dir
 from assay.errors import ModelError, RunError, UsageError
 from assay.pipeline.config import EvalConfig

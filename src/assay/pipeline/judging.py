@@ -10,23 +10,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from assay import (
-    __version__,
-    benchmarks,
-    codec,
-    extract,
-    models,
-    runs,
-    sandbox,
-    scoring,
-)
+from assay import __version__, benchmarks, extract, models, runs, sandbox, scoring
+from assay.data import codec
 from assay.datasets import cache_dir
 from assay.errors import UsageError
 from assay.extract.workers import Extractor
-from assay.infilling import edit_similarity, is_exact_match, middle_of
+from assay.formats.gaps import middle_of
 from assay.judging import references
 from assay.judging.measures import with_measures
-from assay.machine import usable_cores
 from assay.models import EngineOptions
 from assay.pipeline.best_of_n import best_of_n
 from assay.pipeline.config import EvalConfig, JudgeConfig, ScoreConfig
@@ -41,7 +32,9 @@ from assay.runs import Environment, ParityGateOutcome, Result
 from assay.runs.folder import make_key
 from assay.sandbox.environments import store as environments
 from assay.sandbox.environments.interpreters import DEFAULT, for_extraction, minor_of
+from assay.scoring.similarity import edit_similarity, is_exact_match
 from assay.types import Benchmark, Limits, SampleKey, Tests, Verdict
+from assay.work.machine import usable_cores
 
 LONG_S = 2.0
 

@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assay.borders.reading import FileReader
+from assay.data.reading import FileReader
 from assay.errors import UsageError
 
 if TYPE_CHECKING:

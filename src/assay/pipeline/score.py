@@ -6,12 +6,7 @@ import dataclasses
 import tempfile
 from pathlib import Path
 
-from assay import (
-    benchmarks,
-    models,
-    runs,
-    selection,
-)
+from assay import benchmarks, models, runs, selection
 from assay.datasets.catalogue import data_files
 from assay.judging import references
 from assay.pipeline.config import JudgeConfig, ScoreConfig

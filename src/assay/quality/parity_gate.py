@@ -12,7 +12,8 @@ import importlib.metadata
 import json
 from typing import TYPE_CHECKING
 
-from assay import codec, models
+from assay import models
+from assay.data import codec
 from assay.datasets import cache_dir
 from assay.errors import ModelError, UsageError
 from assay.models.scoring import open_scorer

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from assay import codec
-from assay.borders.reading import FileReader
-from assay.borders.yaml_files import parse_yaml
+from assay.data import codec
+from assay.data.reading import FileReader
+from assay.data.yaml_files import parse_yaml
 from assay.errors import UsageError
 from assay.quality.texts import BUILT_IN
 from assay.scoring.decisions import MARGIN

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay import benchmarks
-from assay.borders.reading import FileReader
+from assay.data.reading import FileReader
 from assay.datasets import catalogue as data
 from assay.errors import UsageError
 

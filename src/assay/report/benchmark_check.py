@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from assay import codec
-from assay.borders.printable import quantity
+from assay.data import codec
+from assay.data.printable import quantity
 from assay.pipeline.benchmark_check import KINDS, BenchmarkCheck, BenchmarkFinding
 from assay.report.text import table
 

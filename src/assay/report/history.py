@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Callable, Sequence
 
-from assay.borders.printable import clean_line
+from assay.data.printable import clean_line
 from assay.report.text import (
     LEFT_OUT_NOTE,
     describe_gap,

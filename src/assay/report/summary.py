@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from assay.borders.printable import quantity
+from assay.data.printable import quantity
 from assay.protocol import Difference, RecordedProtocol
 from assay.report.text import (
     LEFT_OUT_NOTE,

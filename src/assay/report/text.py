@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from assay.borders.printable import CELL_LIMIT, clean_line, quantity
+from assay.data.printable import CELL_LIMIT, clean_line, quantity
 from assay.runs.marks import MARKS, MarkName
 from assay.runs.result import Result, ScoreResult, Timing
 from assay.scoring import Coverage

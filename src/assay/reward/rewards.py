@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from assay.borders.arguments import check_fields, show
+from assay.data.arguments import check_fields, show
 from assay.errors import SandboxError, UsageError
 from assay.reward.benches import ProgramBench, ProgramJudge
 from assay.reward.judging import CompletionJudge, JudgedCompletion, JudgeSettings, RewardAnswer

@@ -8,17 +8,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from assay import codec
-from assay.borders.arguments import show
-from assay.borders.reading import parse_json
-from assay.errors import UsageError
-from assay.test_code import (
+from assay.data import codec
+from assay.data.arguments import show
+from assay.data.reading import parse_json
+from assay.data.test_code import (
     COMPARISONS,
     call_tests,
     code_tests,
     function_under_test,
     script_tests,
 )
+from assay.errors import UsageError
 from assay.types import Problem, Tests
 
 Fields = Mapping[str, Any]

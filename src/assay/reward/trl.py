@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from assay.borders.arguments import show
+from assay.data.arguments import show
 from assay.errors import UsageError
 from assay.reward.rewards import Reward, Score, require_equal_lengths
 

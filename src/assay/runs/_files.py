@@ -7,9 +7,8 @@ import fcntl
 import os
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from assay import codec
-from assay.borders import writing
-from assay.borders.reading import FileReader, parse_json
+from assay.data import codec, writing
+from assay.data.reading import FileReader, parse_json
 from assay.errors import RunError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from assay import codec
+from assay.data import codec
 
 Place = tuple[str | int, ...]  # the keys and positions that lead to a value
 

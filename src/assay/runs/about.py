@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from assay import codec
-from assay.borders.writing import write_whole
+from assay.data import codec
+from assay.data.writing import write_whole
 from assay.errors import RunError
 from assay.runs._files import DOCUMENTS
 from assay.runs._rest import Rest, find_rest

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from assay import codec
-from assay.borders.writing import create_beside, replace, reporting, write_whole
+from assay.data import codec
+from assay.data.writing import create_beside, replace, reporting, write_whole
 from assay.errors import RunError
 from assay.protocol import differences
 from assay.runs._files import DOCUMENTS, JsonLines, encode_line, hold

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from assay import codec
-from assay.borders.writing import reporting, write_whole
+from assay.data import codec
+from assay.data.writing import reporting, write_whole
 from assay.errors import RunError
 from assay.runs._files import DOCUMENTS, JsonLines, encode_line, hold, read_records
 from assay.runs.about import (

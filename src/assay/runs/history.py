@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assay import codec
+from assay.data import codec
 from assay.errors import RunError, UsageError
 from assay.protocol import RecordedProtocol
 from assay.runs._files import DOCUMENTS

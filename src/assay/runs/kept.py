@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from assay import codec
+from assay.data import codec
 from assay.datasets import read_sealed, write_sealed
 
 

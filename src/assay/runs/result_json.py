@@ -6,9 +6,9 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from assay import codec
-from assay.borders.printable import clean_line
-from assay.borders.writing import write_whole
+from assay.data import codec
+from assay.data.printable import clean_line
+from assay.data.writing import write_whole
 from assay.errors import RunError
 from assay.protocol import PromptSettings, RecordedProtocol
 from assay.runs._files import DOCUMENTS

@@ -7,9 +7,9 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from assay import codec
-from assay.borders.reading import FileReader
-from assay.borders.writing import reporting, write_whole
+from assay.data import codec
+from assay.data.reading import FileReader
+from assay.data.writing import reporting, write_whole
 from assay.errors import RunError
 from assay.runs.marks import ADDED_IN_ROUNDS, with_publication
 from assay.runs.result import (

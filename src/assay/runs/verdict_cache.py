@@ -9,7 +9,7 @@ import struct
 from dataclasses import replace
 from pathlib import Path
 
-from assay import codec
+from assay.data import codec
 from assay.protocol import tests_digest
 from assay.runs.kept import KeptData
 from assay.types import Job, Verdict

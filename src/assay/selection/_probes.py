@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from assay import codec, plain
+from assay.data import codec, plain
 from assay.selection import Conduct, Probe, ProbeResults, _doctests
 from assay.selection._reading import PromptExample, examples_in
 from assay.types import Cases, Tests

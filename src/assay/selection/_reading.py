@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from assay import plain
+from assay.data import plain
 
 NOT_PYTHON = (SyntaxError, ValueError, TypeError, RecursionError, MemoryError)
 MOST_LINES = 50  # of one assertion

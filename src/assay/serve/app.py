@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from assay.borders.guard import LOCAL_NAMES, Guard, is_loopback, make_guard
+from assay.data.guard import LOCAL_NAMES, Guard, is_loopback, make_guard
 from assay.serve.engine.backlog import FullError
 from assay.serve.fusion.api import FusionApi
 from assay.serve.judge_api import JudgeApi

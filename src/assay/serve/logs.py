@@ -8,7 +8,7 @@ import sys
 import time
 from typing import Any
 
-from assay.borders.printable import clean_line
+from assay.data.printable import clean_line
 
 LONGEST = 2_000  # characters of a text
 _encode = json.JSONEncoder(separators=(",", ":")).encode

@@ -6,9 +6,9 @@ import zlib
 from collections.abc import Callable
 from typing import Any, get_args
 
-from assay import text_cases
+from assay.data import text_cases
+from assay.data.test_code import COMPARISONS, call_tests, code_tests, script_tests
 from assay.sandbox.remote.wire import decode_tests
-from assay.test_code import COMPARISONS, call_tests, code_tests, script_tests
 from assay.types import Integrity, Problem, Tests
 
 MOST_UNPACKED = 512 << 20  # bytes of the texts of one problem

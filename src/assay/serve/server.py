@@ -14,7 +14,7 @@ from types import FrameType
 
 import uvicorn
 
-from assay.borders.guard import is_loopback
+from assay.data.guard import is_loopback
 from assay.errors import UsageError
 from assay.serve.app import make_app
 from assay.serve.connections import ImpatientProtocol, most_connections

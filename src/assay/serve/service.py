@@ -18,7 +18,6 @@ from starlette.requests import Request
 
 from assay import __version__
 from assay.judging import JudgeTask
-from assay.machine import usable_cores
 from assay.sandbox import Capabilities, open_sandbox
 from assay.serve.catalogue import Catalogue, ClientTests, Served
 from assay.serve.engine.backlog import Backlog, Room, Ticket
@@ -28,6 +27,7 @@ from assay.serve.engine.work import JudgeAnswer, JudgeWork
 from assay.serve.logs import Log
 from assay.serve.metrics import Metrics, resident_bytes
 from assay.serve.options import ServeOptions
+from assay.work.machine import usable_cores
 
 INTERFACE = 1  # version of /judge; raise it when a client of the last one would misread an answer
 Tasks = Sequence[tuple[JudgeTask, JudgeWork]]

@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from assay.borders.checked_files import Mistakes
+from assay.data.checked_files import Mistakes
 from assay.errors import UsageError
 from assay.models import EngineOptions, Model
 from assay.pipeline import EvalConfig, ProblemSelection

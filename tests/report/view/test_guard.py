@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.borders.guard import Guard, is_loopback, make_guard
+from assay.data.guard import Guard, is_loopback, make_guard
 
 LOCAL = make_guard("127.0.0.1", 7300)
 

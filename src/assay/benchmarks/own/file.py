@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assay import codec
 from assay.benchmarks.own.problems import ProblemChecker
 from assay.benchmarks.own.settings import ENDINGS, KEYS, OwnBenchmarkSettings, check_settings
-from assay.borders.checked_files import FileChecker, LocatedMapping, Mistakes
-from assay.borders.reading import FileReader, parse_json
-from assay.borders.yaml_files import TOO_MANY, LocatedData, Place, parse_located
+from assay.data import codec
+from assay.data.checked_files import FileChecker, LocatedMapping, Mistakes
+from assay.data.reading import FileReader, parse_json
+from assay.data.yaml_files import TOO_MANY, LocatedData, Place, parse_located
 from assay.errors import MOST_MISTAKES, AssayError, DataError, MistakesError, UsageError
 from assay.progress import Announce
 from assay.types import Benchmark

@@ -7,7 +7,6 @@ import keyword
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from assay import codec, plain, text_cases
 from assay.benchmarks.own.programs import (
     complete_reference,
     complete_tests,
@@ -16,11 +15,11 @@ from assay.benchmarks.own.programs import (
 )
 from assay.benchmarks.own.settings import OwnBenchmarkSettings
 from assay.benchmarks.support.prompt_code import as_docstring, preamble_of
-from assay.benchmarks.support.test_code import code_tests
-from assay.borders.checked_files import FileChecker, LocatedMapping, Mistakes, as_day, shown
-from assay.borders.yaml_files import LocatedData, Place
+from assay.data import codec, plain, text_cases
+from assay.data.checked_files import FileChecker, LocatedMapping, Mistakes, as_day, shown
+from assay.data.test_code import CLOSE, code_tests
+from assay.data.yaml_files import LocatedData, Place
 from assay.errors import MOST_MISTAKES
-from assay.test_code import CLOSE
 from assay.types import Cases, Problem, Tests
 
 JUDGED = ("tests", "cases", "stdin")  # a problem has one of them

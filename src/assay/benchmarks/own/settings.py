@@ -7,9 +7,9 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from assay import codec
-from assay.borders.arguments import BOUNDS
-from assay.borders.checked_files import NAME, FileChecker, LocatedMapping, shown
+from assay.data import codec
+from assay.data.arguments import BOUNDS
+from assay.data.checked_files import NAME, FileChecker, LocatedMapping, shown
 from assay.types import Limits
 
 ENDINGS = (".yaml", ".yml", ".jsonl", ".jsonl.gz")  # of files, so no names end in them

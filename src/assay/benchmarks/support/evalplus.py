@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from assay import codec, plain
+from assay.data import codec, plain
 from assay.types import Cases, Limits, Tests
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
-from assay import codec, plain
+from assay.data import codec, plain
 from assay.types import Cases, Measure, Tests
 
 if TYPE_CHECKING:

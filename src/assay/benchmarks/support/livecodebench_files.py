@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assay import codec, text_cases
-from assay.borders.reading import MOST_RATIO, RATIO_FROM, FileReader, parse_json
+from assay.data import codec, text_cases
+from assay.data.reading import MOST_RATIO, RATIO_FROM, FileReader, parse_json
 from assay.datasets import cache_dir
 from assay.datasets.catalogue import FOLDER_VARIABLE
 from assay.errors import DataError

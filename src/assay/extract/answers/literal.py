@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from assay import plain
+from assay.data import plain
 from assay.extract.answers import UNPARSABLE, AnswerKind, Decision, answer_kinds
 from assay.extract.answers._places import (
     UnparsableError,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from assay.formats.gaps import Gap, GapTokens, build_gap, find_gap
 from assay.formats.gguf.file import read_header
-from assay.infilling import Gap, GapTokens, build_gap, find_gap
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from assay import codec
-from assay.borders.reading import FileReader
+from assay.data import codec
+from assay.data.reading import FileReader
 from assay.datasets import look_up_sha256
 from assay.errors import ModelError, UsageError
 from assay.formats.config import ModelConfig, TokenizerConfig

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from assay.formats.gaps import Gap, find_gap
 from assay.formats.huggingface.checkpoint import read_json
-from assay.infilling import Gap, find_gap
 
 if TYPE_CHECKING:
     from pathlib import Path

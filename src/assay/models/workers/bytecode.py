@@ -13,7 +13,7 @@ import os
 import sys
 from pathlib import Path
 
-from assay import codec
+from assay.data import codec
 from assay.datasets import cache_dir, check_private
 
 PACKAGE = "torch"  # the largest; how it is installed shows how the others are

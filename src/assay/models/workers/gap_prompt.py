@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from assay.infilling import Gap
+    from assay.formats.gaps import Gap
 
     Encode = Callable[[str], list[int]]
 

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from assay import codec
+from assay.data import codec
 from assay.models.model import Usage
 from assay.models.workers.messages import (
     TO_WORKER,

@@ -10,8 +10,8 @@ import json
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from assay import codec
-from assay.infilling import Gap
+from assay.data import codec
+from assay.formats.gaps import Gap
 from assay.models.model import Rendered, Usage
 from assay.models.named_values import NamedValue
 from assay.types import Prompt, Request

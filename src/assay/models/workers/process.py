@@ -17,7 +17,7 @@ import tempfile
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from assay import codec
+from assay.data import codec
 from assay.errors import ModelError
 from assay.models.facts import EngineFacts
 from assay.models.workers.bytecode import bytecode_variables

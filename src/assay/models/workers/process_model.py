@@ -8,7 +8,8 @@ import functools
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from assay.errors import ModelError
-from assay.infilling import describe_missing
+from assay.formats.gaps import describe_missing
+from assay.formats.thoughts import has_thoughts
 from assay.models import EngineOptions, LoadedOnDemand, Rendered, Usage, failed
 from assay.models.facts import EngineFacts
 from assay.models.gpu import driver_gpu
@@ -25,13 +26,12 @@ from assay.models.workers.messages import (
     TemplateSettings,
 )
 from assay.models.workers.process import EngineProcess, EngineWorker
-from assay.thoughts import has_thoughts
 from assay.types import Completion, Decoding, Prompt, Request
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from assay.infilling import Gap
+    from assay.formats.gaps import Gap
     from assay.progress import Reporter
     from assay.types import ModelIdentity
 

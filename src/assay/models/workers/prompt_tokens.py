@@ -16,7 +16,7 @@ from assay.types import Message, Prompt
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from assay.infilling import Gap
+    from assay.formats.gaps import Gap
 
     Render = Callable[[Sequence[Message]], str]
 

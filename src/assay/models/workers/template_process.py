@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay import codec
+from assay.data import codec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

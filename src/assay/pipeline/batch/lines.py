@@ -6,8 +6,8 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from assay import codec
-from assay.borders.reading import MOST_LINES, FileReader, open_bounded, parse_json
+from assay.data import codec
+from assay.data.reading import MOST_LINES, FileReader, open_bounded, parse_json
 from assay.errors import UsageError
 from assay.types import Message
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
-from assay import codec
+from assay.data import codec
 from assay.errors import UsageError
 from assay.models import EngineOptions
 from assay.models.settings import template_variables

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from assay import codec, models
-from assay.borders.printable import quantity
+from assay import models
+from assay.data import codec
+from assay.data.printable import quantity
 from assay.errors import ModelError, UsageError
 from assay.pipeline import environment
 from assay.pipeline.batch.lines import BadLine, parse

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from assay import plain, text_cases
+from assay.data import plain, text_cases
 from assay.errors import AssayError
 from assay.pipeline.benchmark_check.findings import BenchmarkFinding
 from assay.prompts import find_strategy, list_strategies

@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from assay import benchmarks, codec, selection
-from assay.borders.checked_files import NAME, FileChecker, LocatedMapping, Mistakes, as_day, shown
-from assay.borders.reading import FileReader
-from assay.borders.yaml_files import LocatedData, Place, parse_located
+from assay import benchmarks, selection
+from assay.data import codec
+from assay.data.checked_files import NAME, FileChecker, LocatedMapping, Mistakes, as_day, shown
+from assay.data.reading import FileReader
+from assay.data.yaml_files import LocatedData, Place, parse_located
 from assay.errors import UsageError
 from assay.models import DEFAULT, EngineOptions, backends, check_reference
 from assay.pipeline.config import ALL, PRESETS, Sampling

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assay import models
-from assay.borders.checked_files import Mistakes
+from assay.data.checked_files import Mistakes
 from assay.models import EngineOptions, Model
 from assay.pipeline.config import MAX_TOKENS, EvalConfig
 from assay.pipeline.evaluate import engine_options

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assay import __version__
-from assay.machine import usable_cores
+from assay.work.machine import usable_cores
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,7 @@ import importlib.util
 import re
 from typing import TYPE_CHECKING
 
-from assay.distribution import install_hint
-from assay.errors import ModelError
+from assay.errors import ModelError, install_hint
 from assay.formats.format import find_format
 from assay.models import EngineOptions, open_model
 from assay.models.scoring import open_scorer

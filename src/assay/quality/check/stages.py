@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from assay.distribution import install_hint
-from assay.errors import AssayError, ModelError
+from assay.errors import AssayError, ModelError, install_hint
 from assay.formats.architectures import hf_name
 from assay.formats.format import find_format, formats
 from assay.formats.huggingface.checkpoint import weight_files

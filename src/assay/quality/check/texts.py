@@ -15,9 +15,8 @@ import sys
 from dataclasses import dataclass
 from typing import Literal
 
-from assay import codec
-from assay.distribution import install_hint
-from assay.errors import ModelError
+from assay.data import codec
+from assay.errors import ModelError, install_hint
 from assay.quality.check.opened import EngineOnlyError, Template, Tokenizer
 
 MEMORY = 2 << 30

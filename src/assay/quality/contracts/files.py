@@ -35,8 +35,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from types import CodeType
 
-from assay import codec
-from assay.borders.yaml_files import parse_yaml
+from assay.data import codec
+from assay.data.yaml_files import parse_yaml
 from assay.errors import ContractError
 
 TOLERANCE = 1e-12

@@ -14,8 +14,8 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay import codec
-from assay.borders.reading import FileReader
+from assay.data import codec
+from assay.data.reading import FileReader
 from assay.errors import ContractError
 from assay.quality.contracts.files import (
     KNOWN,

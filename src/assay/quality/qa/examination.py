@@ -10,7 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assay import codec, models
+from assay import models
+from assay.data import codec
 from assay.models import EngineOptions, ModelReference
 from assay.progress import Reporter, Silent
 from assay.quality.decision import Decision

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from assay.borders.writing import write_whole
-from assay.distribution import install_hint
-from assay.errors import RunError, UsageError
+from assay.data.writing import write_whole
+from assay.errors import RunError, UsageError, install_hint
 from assay.report.plots import Drawing
 from assay.report.plots.svg import FONT
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from assay import codec
+from assay.data import codec
 from assay.report.leaderboard.board import Baseline
 
 Kind = Literal["baseline", "target"]

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from assay import codec
+from assay.data import codec
 from assay.models.names import base_name
 from assay.protocol import RecordedProtocol
 from assay.report.leaderboard.board import Cell

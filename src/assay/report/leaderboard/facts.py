@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from assay import codec
+from assay.data import codec
 from assay.datasets.digests import look_up_sha256
 from assay.errors import AssayError
 from assay.formats.format import find_format, formats

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from assay.borders.printable import CELL_LIMIT, clean_line, quantity
+from assay.data.printable import CELL_LIMIT, clean_line, quantity
 from assay.report.leaderboard.board import Cell, Leaderboard, LeaderboardBlock, Row
 from assay.report.leaderboard.groups import MOST_MODELS
 from assay.report.leaderboard.measures import GROUP, MEAN, MEASURES

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
-from assay import codec
+from assay.data import codec
 from assay.report.pages.bundle import bundle_script, digest, read_asset, read_style
 from assay.report.pages.markup import text
 from assay.report.pages.section import PageLink, PageSection

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from assay.borders.printable import CELL_LIMIT, clean_line
+from assay.data.printable import CELL_LIMIT, clean_line
 from assay.report.text import explain_mark, label_mark
 from assay.runs.marks import MARKS, MarkName
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from assay.borders.printable import quantity
+from assay.data.printable import quantity
 from assay.report.plots.lines import Line, LineChart, Point, draw_lines, value_range
 from assay.report.plots.scales import DAY, describe_period, linear_ticks, time_ticks
 from assay.report.plots.svg import Drawing

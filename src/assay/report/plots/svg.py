@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 
-from assay.borders.printable import clean_line
+from assay.data.printable import clean_line
 from assay.report.plots.palette import Theme, colour, css_variables, resolve
 
 FONT = "system-ui,-apple-system,'Segoe UI','Liberation Sans','DejaVu Sans',sans-serif"

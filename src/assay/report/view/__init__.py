@@ -1,6 +1,6 @@
 """Serve report pages for a results folder, up to date while runs go on."""
 
-from assay.borders.tokens import read_token
+from assay.data.tokens import read_token
 from assay.report.view.notebook import HEIGHT, View, open_view
 from assay.report.view.server import HOST, PORT, ViewServer
 

@@ -10,8 +10,9 @@ from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
-from assay import __version__, codec
-from assay.borders.guard import Refusal, collect_headers
+from assay import __version__
+from assay.data import codec
+from assay.data.guard import Refusal, collect_headers
 from assay.errors import AssayError
 from assay.report.pages.document import encode, render_document, security_policy
 from assay.report.view.live import Changes

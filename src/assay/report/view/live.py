@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from assay import codec
+from assay.data import codec
 from assay.progress import Reporter, Silent
 from assay.report.pages import PageLink, PageSection, ReportSite, RunSource, Sources, open_sources
 from assay.report.pages.section import join_key

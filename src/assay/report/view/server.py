@@ -11,7 +11,7 @@ from socketserver import TCPServer
 from types import TracebackType
 from typing import Any
 
-from assay.borders.guard import is_loopback, make_guard
+from assay.data.guard import is_loopback, make_guard
 from assay.errors import UsageError
 from assay.progress import Reporter, Silent
 from assay.report.view.handler import ViewHandler

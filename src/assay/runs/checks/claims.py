@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from assay import codec
+from assay.data import codec
 from assay.errors import RunError
 from assay.runs._rest import name_place
 from assay.runs.checks.fields import is_current, list_obstacles, refuse_missing

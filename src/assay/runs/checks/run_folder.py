@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from assay import codec
+from assay.data import codec
 from assay.errors import RunError
 from assay.runs._files import DOCUMENTS, read_records
 from assay.runs.about import Environment, read_about, render_environment

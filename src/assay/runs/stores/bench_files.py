@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from assay import codec
-from assay.borders.reading import FileReader
+from assay.data import codec
+from assay.data.reading import FileReader
 from assay.errors import RunError
 from assay.types import ModelIdentity
 

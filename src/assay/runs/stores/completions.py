@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from assay import codec
+from assay.data import codec
 from assay.runs.kept import KeptData
 from assay.types import Completion
 

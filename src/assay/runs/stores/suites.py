@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from assay import codec
-from assay.borders.writing import make_folder, write_whole
+from assay.data import codec
+from assay.data.writing import make_folder, write_whole
 from assay.errors import RunError
 from assay.runs._files import DOCUMENTS
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from assay import codec
+from assay.data import codec
 from assay.datasets import cache_dir, check_private
 from assay.errors import SandboxError, UsageError
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeGuard, TypeVar
 
-from assay import text_cases, types
+from assay import types
+from assay.data import text_cases
 from assay.errors import SandboxError
 from assay.protocol import tests_digest
 from assay.sandbox import run_here

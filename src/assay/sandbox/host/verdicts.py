@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-from assay import codec
+from assay.data import codec
 from assay.sandbox.host.report import BrokeWorker, Outcome, SandboxFailure, WorkerReport
 from assay.sandbox.inside.judging.messages import Result
 from assay.types import Cases, Job, Limits, Status, Verdict

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
 from typing import TypeVar
 
-from assay.machine import allowed_cores
 from assay.sandbox import Sandbox, Stage
 from assay.sandbox.environments.interpreters import Interpreter
 from assay.sandbox.host.fork_servers import most_dozing
@@ -18,6 +17,7 @@ from assay.sandbox.judges.process import JudgeProcess
 from assay.sandbox.judges.stages import JudgeStage, OutputsStage, split_job
 from assay.types import Capabilities, Cases, Job, Verdict
 from assay.work import FileRWLock
+from assay.work.machine import allowed_cores
 
 LEAST_CORES = 8  # fewer are shared: the kernel moves processes well enough between them
 FEW = 4  # items per worker: fewer are judged sooner than processes start

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from assay.errors import SandboxError
-from assay.machine import usable_cores
 from assay.sandbox import Capabilities, sandboxes
 from assay.sandbox.container.image import image_id
 from assay.sandbox.container.runtime import RuntimeGoneError, find_runtime
@@ -14,6 +13,7 @@ from assay.sandbox.host.local import START_S
 from assay.sandbox.host.tiers import CONTAINER, PODMAN
 from assay.sandbox.host.worker import Start, Worker, WorkerSettings
 from assay.types import Job
+from assay.work.machine import usable_cores
 
 RUNTIME_BACK_S = 60.0  # a runtime that is restarted takes this long at most
 

@@ -8,7 +8,6 @@ import secrets
 from pathlib import Path
 
 from assay.errors import SandboxError
-from assay.machine import usable_cores
 from assay.sandbox import Capabilities, Sandbox, sandboxes
 from assay.sandbox.environments import interpreters
 from assay.sandbox.environments.interpreters import Interpreter
@@ -24,6 +23,7 @@ from assay.sandbox.host.worker import Worker, WorkerSettings
 from assay.sandbox.judges.processes import LEAST_CORES, JudgeProcesses
 from assay.types import Job
 from assay.work import open_file_lock
+from assay.work.machine import usable_cores
 
 WORKERS_PER_JUDGE = 2
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 
-from assay.borders.tokens import read_token
+from assay.data.tokens import read_token
 from assay.errors import SandboxError
 from assay.sandbox import Capabilities, run_here
 from assay.sandbox.environments import interpreters

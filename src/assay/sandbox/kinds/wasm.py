@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from assay.errors import SandboxError
-from assay.machine import usable_cores
 from assay.protocol import tests_digest
 from assay.sandbox import Capabilities, run_here, sandboxes
 from assay.sandbox.environments import interpreters
@@ -42,6 +41,7 @@ from assay.sandbox.inside.judging.messages import Result
 from assay.sandbox.wasm import component
 from assay.sandbox.wasm.messages import GuestLimits, GuestReport, GuestRequest, How, read_report
 from assay.types import Cases, Job, Program, Tests, Verdict
+from assay.work.machine import usable_cores
 
 TIER = "guest"
 SLOWER = 3.0  # than native code: limits of CPU time are for that

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from assay.borders.reading import parse_json
+from assay.data.reading import parse_json
 from assay.errors import SandboxError
 
 T = TypeVar("T")

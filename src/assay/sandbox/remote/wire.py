@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from assay import codec, text_cases
+from assay.data import codec, text_cases
 from assay.types import Answer, Cases, Tests, TextCases, Verdict
 
 NAMED = "sha256:"

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from assay.errors import SandboxError
-from assay.machine import usable_cores
 from assay.sandbox import open_sandbox, sandboxes
 from assay.types import Job, Program, Tests
+from assay.work.machine import usable_cores
 
 PROGRAM = "def f(numbers):\n    return sorted(set(numbers))[-{n}:]\n"
 TESTS = "assert f([3, 1, 2, 3]) == [1, 2, 3][-{n}:]\nassert f([]) == []\n"

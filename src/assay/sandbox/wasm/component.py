@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assay import codec
+from assay.data import codec
 from assay.datasets import cache_dir, file_sha256, read_sealed, write_sealed
-from assay.distribution import install_hint
-from assay.errors import SandboxError
+from assay.errors import SandboxError, install_hint
 from assay.sandbox.environments import interpreters
 
 PACKAGES = ("wasmtime", "componentize-py")

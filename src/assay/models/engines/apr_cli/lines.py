@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from assay import codec
-from assay.borders.reading import parse_json
+from assay.data import codec
+from assay.data.reading import parse_json
 from assay.errors import ModelError
 from assay.models import failed
 from assay.types import Completion, Decoding, Prompt

@@ -12,12 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.datasets import look_up_sha256
-from assay.distribution import install_hint
-from assay.errors import ModelError, UsageError
+from assay.errors import ModelError, UsageError, install_hint
 from assay.formats.gguf.file import describe_header, is_gguf, read_header
 from assay.formats.gguf.infilling import read_gap
 from assay.formats.tensors import GGML_NUMBERS
-from assay.machine import usable_physical_cores
 from assay.models import Backend, backends, prompt_form
 from assay.models.engines.llamacpp.options import check_option_names
 from assay.models.engines.llamacpp.settings import (
@@ -40,9 +38,10 @@ from assay.models.settings import (
 from assay.models.workers.process import EngineWorker
 from assay.models.workers.process_model import ProcessModel
 from assay.types import ModelIdentity
+from assay.work.machine import usable_physical_cores
 
 if TYPE_CHECKING:
-    from assay.infilling import Gap
+    from assay.formats.gaps import Gap
     from assay.models import EngineOptions
     from assay.types import Request
 

@@ -11,7 +11,7 @@ import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay import codec
+from assay.data import codec
 from assay.models.model import Rendered
 from assay.models.named_values import NamedValue, by_name
 from assay.models.workers.gap_prompt import gap_prompt
@@ -22,7 +22,7 @@ from assay.models.workers.template_process import MEMORY, SECONDS, TemplateLimit
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from assay.infilling import Gap
+    from assay.formats.gaps import Gap
     from assay.types import Message, Prompt
 
 LOOK_EVERY_S = 0.1

@@ -8,7 +8,7 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from assay import codec
+from assay.data import codec
 from assay.models.engines.llamacpp.answers import SampleCollector
 from assay.models.engines.llamacpp.options import apply_options
 from assay.models.engines.llamacpp.render import (
@@ -29,7 +29,7 @@ from assay.types import Prompt
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from assay.infilling import Gap
+    from assay.formats.gaps import Gap
     from assay.types import Message, Request
 
 BATCH_TOKENS = 2048

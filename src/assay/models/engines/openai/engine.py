@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from assay import codec
+from assay.data import codec
 from assay.errors import ModelError, UsageError
 from assay.models import Backend, Rendered, backends
 from assay.models.engines.openai.body import extra_fields, request_body

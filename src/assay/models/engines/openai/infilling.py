@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError
-from assay.infilling import FORMS, GapTokens, describe_missing
+from assay.formats.gaps import FORMS, GapTokens, describe_missing
 from assay.models.engines.openai.body import CONTINUE
 from assay.models.engines.openai.limits import AnswerLimits
 from assay.models.engines.openai.server import PassingError, ServerRefusedError

@@ -10,8 +10,7 @@ import urllib.parse
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from assay.distribution import install_hint
-from assay.errors import ModelError, UsageError
+from assay.errors import ModelError, UsageError, install_hint
 from assay.models.engines.openai.answer import PartialCompletion
 from assay.models.engines.openai.body import Complaint, complaint
 from assay.models.engines.openai.client import Clients

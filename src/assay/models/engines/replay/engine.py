@@ -9,8 +9,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay import codec
-from assay.borders.reading import FileReader
+from assay.data import codec
+from assay.data.reading import FileReader
 from assay.datasets import file_sha256
 from assay.errors import ModelError, UsageError
 from assay.models import Backend, EngineOptions, Rendered, backends, failed

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from assay.borders.reading import FileReader, parse_json
+from assay.data.reading import FileReader, parse_json
 from assay.errors import ModelError
 
 SAMPLES = FileReader(

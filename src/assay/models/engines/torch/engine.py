@@ -7,10 +7,9 @@ import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assay import codec
+from assay.data import codec
 from assay.datasets import look_up_sha256
-from assay.distribution import install_hint
-from assay.errors import ModelError, UsageError
+from assay.errors import ModelError, UsageError, install_hint
 from assay.formats.config_sizes import check_sizes
 from assay.formats.format import read_checkpoint
 from assay.formats.gguf.file import is_gguf
@@ -41,7 +40,7 @@ from assay.models.workers.process_model import ProcessModel
 from assay.types import ModelIdentity
 
 if TYPE_CHECKING:
-    from assay.infilling import Gap
+    from assay.formats.gaps import Gap
     from assay.models import EngineOptions
     from assay.types import Request
 

@@ -19,10 +19,10 @@ from transformers import (
 )
 
 from assay.formats.format import read_checkpoint
-from assay.machine import usable_cores
 from assay.models.engines.torch.settings import TorchFacts, TorchSettings
 from assay.models.engines.torch.weights import read_weights
 from assay.models.named_values import NamedValue, by_name
+from assay.work.machine import usable_cores
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,16 +9,16 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from assay.formats.thoughts import MARKS
 from assay.models.engines.torch.slots import Wish
 from assay.models.workers.messages import Render, Reply, Score, TemplateSettings, Tokenize
 from assay.models.workers.prompt_tokens import prompt_tokens, render_prompt, template_process
 from assay.models.workers.template_process import TemplateLimitError
-from assay.thoughts import MARKS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from assay.infilling import Gap
+    from assay.formats.gaps import Gap
     from assay.models.engines.torch.load import Loaded
     from assay.models.engines.torch.settings import TorchSettings
     from assay.models.workers.lines import Lines

@@ -8,8 +8,7 @@ import importlib.metadata
 import json
 from typing import TYPE_CHECKING
 
-from assay.distribution import install_hint
-from assay.errors import ModelError
+from assay.errors import ModelError, install_hint
 from assay.formats.huggingface.folder import (
     adapter_folder,
     adapter_setting,
@@ -34,7 +33,7 @@ from assay.models.workers.process import EngineWorker
 from assay.models.workers.process_model import ProcessModel
 
 if TYPE_CHECKING:
-    from assay.infilling import Gap
+    from assay.formats.gaps import Gap
     from assay.models import EngineOptions
     from assay.types import Request
 

@@ -6,8 +6,8 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from assay import runs
-from assay.borders.printable import quantity
-from assay.borders.reading import FileReader
+from assay.data.printable import quantity
+from assay.data.reading import FileReader
 from assay.errors import RunError
 from assay.protocol import compute_options
 from assay.quality.decision import at_least

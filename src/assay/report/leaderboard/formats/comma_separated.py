@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 
-from assay.borders.printable import clean_line
+from assay.data.printable import clean_line
 from assay.report.leaderboard.board import Cell, Leaderboard, LeaderboardBlock
 from assay.report.leaderboard.rendering import renderers
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from assay import codec
+from assay.data import codec
 from assay.report.leaderboard.board import Cell, Column, Leaderboard, LeaderboardBlock, Row
 from assay.report.leaderboard.rendering import renderers
 from assay.runs.marks import MARKS

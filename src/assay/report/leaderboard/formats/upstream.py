@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from assay.borders.printable import clean_line
+from assay.data.printable import clean_line
 from assay.report.leaderboard.board import Leaderboard
 from assay.report.leaderboard.rendering import only_block, renderers
 from assay.runs import Result

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from assay import codec
-from assay.borders.reading import FileReader
+from assay.data import codec
+from assay.data.reading import FileReader
 from assay.errors import RunError
 from assay.runs.about import Agreement
 from assay.runs.stores.bench_files import BenchFile

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from assay import codec
+from assay.data import codec
 from assay.report.pages.figures import bench_figure, parity_figure
 from assay.report.pages.markup import facts, panel, table, text, tiles
 from assay.report.pages.model.documents import (

@@ -1,1 +1,1 @@
-../../../digests.py
+../../../data/digests.py

@@ -1,1 +1,1 @@
-../../../plain.py
+../../../data/plain.py

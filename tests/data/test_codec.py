@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay import codec
+from assay.data import codec
 from assay.types import Completion, Decoding, Message, Prompt, Request, Verdict
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)

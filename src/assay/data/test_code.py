@@ -10,7 +10,7 @@ import builtins
 from collections.abc import Sequence
 from typing import Any
 
-from assay import codec, plain, text_cases
+from assay.data import codec, plain, text_cases
 from assay.types import Cases, Integrity, Tests
 
 BUILTINS = frozenset(dir(builtins))

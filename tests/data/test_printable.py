@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.borders.printable import clean_line, clean_text, quantity
+from assay.data.printable import clean_line, clean_text, quantity
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))  # lone surrogates too
 HARMFUL = ("Cc", "Cf", "Cs", "Zl", "Zp")

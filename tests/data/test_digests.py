@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay import plain
-from assay.digests import digest
+from assay.data import plain
+from assay.data.digests import digest
 
 NAN, INF = float("nan"), float("inf")
 # Few, so that two drawn values are often equal.

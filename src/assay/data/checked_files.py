@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from assay.borders.yaml_files import LocatedData, Place
+from assay.data.yaml_files import LocatedData, Place
 from assay.errors import AssayError, MistakesError
 
 T = TypeVar("T")

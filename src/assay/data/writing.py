@@ -13,7 +13,7 @@ import secrets
 import stat
 from typing import TYPE_CHECKING
 
-from assay.borders.reading import KINDS, check_regular
+from assay.data.reading import KINDS, check_regular
 from assay.errors import RunError
 
 if TYPE_CHECKING:

@@ -11,14 +11,14 @@ import pytest
 from assay import benchmarks
 from assay.datasets import packaged_file
 from assay.errors import ModelError
+from assay.formats.gaps import FORMS, GapTokens, find_gap
 from assay.formats.gguf.infilling import KEYS, gap_of
 from assay.formats.huggingface import infilling as huggingface
-from assay.infilling import FORMS, GapTokens, find_gap
 from assay.models import Model, check_infilling, open_model
 from assay.models.opening import DEFAULT_WEIGHTS
 from assay.types import Decoding, Prompt, Request
 from tests.conftest import Cli
-from tests.infilling.gap_models import DEEPSEEK, QWEN, SPARE, rename_in_gguf
+from tests.formats.gap_models import DEEPSEEK, QWEN, SPARE, rename_in_gguf
 
 PREFIX, SUFFIX = "def double(x):\n    return", "\n\n\nprint(double(3))\n"
 GAP = Prompt(text=PREFIX, suffix=SUFFIX)

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay import plain
-from assay.digests import digest
+from assay.data import plain
+from assay.data.digests import digest
 
 NAN = float("nan")
 KEYS = st.integers() | st.text() | st.booleans() | st.tuples(st.integers(), st.text())

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import assay
 from assay import api, reward
-from assay.borders.arguments import check_argument, checked, show
+from assay.data.arguments import check_argument, checked, show
 from assay.errors import AssayError, UsageError
 from assay.types import Limits
 

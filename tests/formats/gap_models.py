@@ -7,10 +7,10 @@ import json
 import shutil
 from pathlib import Path
 
+from assay.formats.gaps import FORMS, GapTokens
 from assay.formats.gguf.file import GgufPair, GgufTensor, read_header
 from assay.formats.gguf.write import write_gguf
 from assay.formats.tensors import GGML_TYPES, Tensor
-from assay.infilling import FORMS, GapTokens
 
 QWEN, DEEPSEEK, CODELLAMA = FORMS[0], FORMS[3], FORMS[5]
 # Special tokens of the default model that no prompt here has.

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay import machine
+from assay.work import machine
 
 UNIFIED = "30 23 0:26 {root} {point} rw,nosuid - cgroup2 cgroup2 rw\n"
 SEPARATE = "31 23 0:27 {root} {point} rw,nosuid shared:9 - cgroup cgroup rw,cpu,cpuacct\n"
@@ -115,7 +115,7 @@ def test_a_quota_only_takes_cores_away(cores: int, quota: float | None) -> None:
 def test_cores_outside_of_the_affinity_mask_do_not_count() -> None:
     one = min(os.sched_getaffinity(0))
     program = (
-        f"import os; os.sched_setaffinity(0, [{one}]); from assay.machine import *; "
+        f"import os; os.sched_setaffinity(0, [{one}]); from assay.work.machine import *; "
         "print(usable_cores(), usable_physical_cores())"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
@@ -136,7 +136,7 @@ def test_hardware_threads_of_a_core_count_once(
 
 def test_one_module_counts_cores() -> None:
     """Code that counts for itself leaves quotas out."""
-    source = Path(machine.__file__).parent
+    source = Path(machine.__file__).parents[1]
     for path in source.rglob("*.py"):
         # What runs inside a sandbox has the standard library alone.
         if path.name != "machine.py" and path.parents[1].name != "inside":
