@@ -18,6 +18,7 @@ from assay.extract.workers import Extractor
 from assay.formats.gaps import middle_of
 from assay.judging import references
 from assay.judging.measures import with_measures
+from assay.judging.similarity import edit_similarity, is_exact_match
 from assay.models import EngineOptions
 from assay.pipeline.best_of_n import best_of_n
 from assay.pipeline.config import EvalConfig, JudgeConfig, ScoreConfig
@@ -32,7 +33,6 @@ from assay.runs import Environment, ParityGateOutcome, Result
 from assay.runs.folder import make_key
 from assay.sandbox.environments import store as environments
 from assay.sandbox.environments.interpreters import DEFAULT, for_extraction, minor_of
-from assay.scoring.similarity import edit_similarity, is_exact_match
 from assay.types import Benchmark, Limits, SampleKey, Tests, Verdict
 from assay.work.machine import usable_cores
 
