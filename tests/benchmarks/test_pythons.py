@@ -58,7 +58,8 @@ def test_floats_that_upstream_compares_exactly(version: str) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", benchmarks.benchmarks.names())
 def test_references_pass_on_every_python(name: str, version: str) -> None:
-    if load(name).environment:
+    description = benchmarks.benchmarks.describe(name)
+    if description and description.environment:  # some of them have data that users must get
         pytest.skip(f"{name} has no Python but that of its environment")
     wrong = FAILS_SINCE_3_12.get(name, set()) if version != "3.11" else set()
     assert failures(name, version).keys() == wrong
