@@ -34,7 +34,15 @@ from assay.report.leaderboard.entries import (
     split_blocks,
 )
 from assay.report.leaderboard.groups import group_by_tests
-from assay.report.leaderboard.measures import AGAINST, COLUMNS, GROUP, MEAN, MEASURES, mark_pareto
+from assay.report.leaderboard.measures import (
+    AGAINST,
+    COLUMNS,
+    GROUP,
+    MEAN,
+    MEASURES,
+    mark_pareto,
+    weigh,
+)
 from assay.report.summary import describe_differences, describe_settings
 from assay.runs import Result, RunEntry
 from assay.runs.result import ConfigResult
@@ -197,16 +205,9 @@ class _Builder:
             for row in found
         ]
         if self._pareto:
-            marks = mark_pareto([self._point(row) for row in found])
+            marks = mark_pareto([weigh(row, self._pareto) for row in found])
             found = [replace(row, pareto=mark) for row, mark in zip(found, marks, strict=True)]
         return sorted(found, key=lambda row: (*self._sort_key(row, position), row.model))
-
-    def _point(self, row: Row) -> tuple[float, float] | None:
-        """Return the quality of a row and its measure, larger is better, or None if unknown."""
-        measured = row.measures[self._pareto]
-        if row.quality is None or measured is None:
-            return None
-        return row.quality, measured if MEASURES[self._pareto].larger_is_better else -measured
 
     def _sort_key(self, row: Row, position: int | None) -> tuple[float, ...]:
         """Return a key that is smaller for rows further up. Rows without a value come last."""

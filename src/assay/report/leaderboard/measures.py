@@ -119,6 +119,14 @@ COLUMNS = (*MEASURES, GROUP, MEAN)
 AGAINST = ("size", "params", "bits", "speed", "run-speed", "memory", "cost")  # for a Pareto mark
 
 
+def weigh(row: Row, name: str) -> tuple[float, float] | None:
+    """Return the quality of a row and its measure, larger is better, or None if unknown."""
+    measured = row.measures[name]
+    if row.quality is None or measured is None:
+        return None
+    return row.quality, measured if MEASURES[name].larger_is_better else -measured
+
+
 def mark_pareto(points: Sequence[tuple[float, float] | None]) -> list[bool]:
     """Return which points no other point dominates. Larger is better in both coordinates.
 

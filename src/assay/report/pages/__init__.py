@@ -4,7 +4,7 @@
 """
 
 from assay.report.pages.document import render_document
-from assay.report.pages.section import PageLink, PageSection
+from assay.report.pages.markup import PageLink, PageSection
 from assay.report.pages.site import ReportSite
 from assay.report.pages.sources import RunSource, Sources, open_sources
 

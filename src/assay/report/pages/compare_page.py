@@ -8,10 +8,21 @@ from typing import Any
 from assay.errors import UsageError
 from assay.report.comparison import METHODS, describe_decision
 from assay.report.figures import draw_comparison
-from assay.report.pages.markup import explain_tags, facts, link, panel, tag_marks, text
-from assay.report.pages.section import PageSection, join_key
+from assay.report.pages.markup import (
+    PageSection,
+    count,
+    explain_tags,
+    facts,
+    join_key,
+    link,
+    panel,
+    percent,
+    probability,
+    signed,
+    tag_marks,
+    text,
+)
 from assay.report.pages.sources import RunSource
-from assay.report.pages.words import count, percent, probability, signed
 from assay.report.summary import describe_differences, describe_incomplete
 from assay.runs import Comparison, Result, compare
 from assay.runs.compare import tally_problems

@@ -6,15 +6,17 @@ from dataclasses import dataclass
 
 from assay.report.plots.axes import (
     AXIS_HEIGHT,
+    MINUS,
     WIDTH,
     Frame,
+    Scale,
     draw_baseline,
     draw_marker,
     draw_x_axis,
+    linear_ticks,
+    signed,
 )
-from assay.report.plots.palette import colour
-from assay.report.plots.scales import MINUS, Scale, linear_ticks, signed
-from assay.report.plots.svg import Drawing, element, measure, number, text, tooltip
+from assay.report.plots.svg import Drawing, colour, element, measure, number, text, tooltip
 
 ROW, TOP = 30.0, 30.0
 LABELS, FIGURES, WORDS = 210.0, 140.0, 110.0  # widths of the columns; labels: at most

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from assay.report.plots.axes import WIDTH
-from assay.report.plots.palette import LEVELS, colour
-from assay.report.plots.svg import Drawing, element, measure, number, text
+from assay.report.plots.svg import LEVELS, Drawing, colour, element, measure, number, text
 
 LABELS, FIGURES = 210.0, 62.0
 ROW, LEGEND, FEW = 22.0, 30.0, 30

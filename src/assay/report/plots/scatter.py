@@ -10,16 +10,19 @@ from assay.report.plots.axes import (
     AXIS_HEIGHT,
     WIDTH,
     Frame,
+    Scale,
     draw_baseline,
     draw_marker,
     draw_vertical_interval,
     draw_x_axis,
     draw_y_axis,
+    linear_ticks,
+    log_ticks,
     room_for_labels,
+    short,
+    show_share,
 )
-from assay.report.plots.palette import colour
-from assay.report.plots.scales import Scale, linear_ticks, log_ticks, short
-from assay.report.plots.svg import SMALL, Drawing, element, fit, measure, number, text
+from assay.report.plots.svg import SMALL, Drawing, colour, element, fit, measure, number, text
 
 HEIGHT, LONGEST = 380.0, 190.0
 LINE = 14.0
@@ -93,9 +96,7 @@ def _fill(dot: Dot) -> str:
 
 
 def _hint(dot: Dot, data: Scatter) -> str:
-    about = f"{dot.label}: {100 * dot.y:.1f} %"
-    if dot.low is not None and dot.high is not None:
-        about += f" [{100 * dot.low:.1f}, {100 * dot.high:.1f}]"
+    about = f"{dot.label}: {show_share(dot.y, dot.low, dot.high)}"
     return f"{about}, {data.x_name} {short(dot.x)}{', not beaten' if dot.best else ''}"
 
 

@@ -7,8 +7,18 @@ from typing import Any
 
 from assay.data import codec
 from assay.report.pages.figures import bench_figure, parity_figure
-from assay.report.pages.markup import facts, panel, table, text, tiles
-from assay.report.pages.model.documents import (
+from assay.report.pages.markup import (
+    PageSection,
+    count,
+    day,
+    facts,
+    join_key,
+    panel,
+    table,
+    text,
+    tiles,
+)
+from assay.report.pages.sources import (
     TITLES,
     CheckDocument,
     Measurement,
@@ -16,8 +26,6 @@ from assay.report.pages.model.documents import (
     PerplexityDocument,
     QaDocument,
 )
-from assay.report.pages.section import PageSection, join_key
-from assay.report.pages.words import count, day
 from assay.report.text import duration
 from assay.runs.stores.bench_files import BenchFile, Spread
 from assay.types import ModelIdentity
@@ -38,11 +46,10 @@ MACHINE = {
 
 def render_measurement(found: Measurement) -> PageSection:
     """Return the page of a measurement."""
-    document: Any = found.document
-    body = RENDERERS[found.kind](document)
+    body = RENDERERS[found.kind](found.document)
     html = (
         f'<header class="title"><p class="eyebrow">{text(TITLES[found.kind])}</p>'
-        f"<h1>{text(document.name)}</h1></header>{body}"
+        f"<h1>{text(found.name)}</h1></header>{body}"
         f'<p class="note">From {text(found.path.name)}.</p>'
     )
     return PageSection(join_key("model", found.key), found.title, html)
@@ -54,8 +61,8 @@ def summarize_measurement(found: Measurement) -> str:
         case PerplexityDocument(results=figures):
             return f"{figures.perplexity:.3f}"
         case BenchFile() as bench:
-            fastest = _fastest(bench)
-            return f"{_number(fastest[1])} tokens/s" if fastest else ""
+            rate = bench.highest_rate
+            return "" if rate is None else f"{_number(rate)} tokens/s"
         case CheckDocument(sound=sound):
             return _verdict("sound" if sound else "not sound")
         case ParityDocument(decision=decision) | QaDocument(decision=decision):
@@ -70,8 +77,9 @@ def _hero(headline: str, sentence: str, shown: str, rows: Iterable[tuple[str, st
 
 
 def _big(figure: str, what: str) -> str:
-    shown = f'<span class="figure">{figure}</span><span class="what">{what}</span>'
-    return f'<p class="big">{shown}</p>'
+    return (
+        f'<p class="big"><span class="figure">{figure}</span><span class="what">{what}</span></p>'
+    )
 
 
 def _perplexity(found: PerplexityDocument) -> str:
@@ -102,8 +110,8 @@ def _perplexity(found: PerplexityDocument) -> str:
 
 
 def _bench(found: BenchFile) -> str:
-    figures, fastest = found.figures, _fastest(found)
-    headline = _big(_number(fastest[1]), "tokens per second") if fastest else ""
+    figures, rate = found.figures, found.highest_rate
+    headline = "" if rate is None else _big(_number(rate), "tokens per second")
     memory = found.gpu_peak_memory_mb or found.peak_memory_mb
     shown = tiles(
         [
@@ -118,13 +126,21 @@ def _bench(found: BenchFile) -> str:
         ("Device", "GPU" if found.used_gpu else "CPU"),
         ("Measured", text(day(found.timestamp))),
         *(
-            (name, text(f"{_grouped(found.machine[key])}{unit}"))
+            (name, text(f"{value:,}{unit}" if isinstance(value, int) else f"{value}{unit}"))
             for key, (name, unit) in MACHINE.items()
-            if _is_short(found.machine.get(key))
+            if isinstance(value := found.machine.get(key), str | int | float)
+            if value and len(str(value)) < 80
         ),
     ]
     batches = [
-        (str(b.sequences), *_spread(b.tokens_per_second), f"{b.seconds.median:.2f}")
+        (
+            str(b.sequences),
+            *(
+                f"{getattr(b.tokens_per_second, n):,.1f}" if b.tokens_per_second else ""
+                for n in ("median", "min", "max")
+            ),
+            f"{b.seconds.median:.2f}",
+        )
         for b in figures.batches
     ]
     headings = ("Sequences", "Tokens/s", "Lowest", "Highest", "Seconds")
@@ -136,34 +152,21 @@ def _bench(found: BenchFile) -> str:
     )
 
 
-def _fastest(found: BenchFile) -> tuple[int, float] | None:
-    """Return the number of sequences at once with the most tokens per second."""
-    rates = (
-        (batch.sequences, batch.tokens_per_second.median)
-        for batch in found.figures.batches
-        if batch.tokens_per_second
-    )
-    return max(rates, key=lambda one: one[1], default=None)
-
-
 def _load(found: BenchFile) -> str:
-    """Return a sentence about what the engine had to do."""
-    fastest = _fastest(found)
+    """Return a sentence about what the engine had to do when it was fastest."""
+    batches = [(b.sequences, b.tokens_per_second) for b in found.figures.batches]
+    rates = {sequences: spread.median for sequences, spread in batches if spread}
     sizes = [found.settings.get(name) for name in ("prompt_tokens", "new_tokens")]
-    if fastest is None:
+    if not rates:
         return ""
     each = ""
     if all(isinstance(size, int) for size in sizes):
         each = f", each with a prompt of {sizes[0]:,} tokens and up to {sizes[1]:,} new ones"
-    return f"With {count(fastest[0], 'sequence')} at once{each}."
+    return f"With {count(max(rates, key=rates.__getitem__), 'sequence')} at once{each}."
 
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}"
-
-
-def _grouped(value: object) -> object:
-    return f"{value:,}" if isinstance(value, int) else value
 
 
 def _tile_of(spread: Spread | None, unit: str) -> tuple[str, str]:
@@ -171,16 +174,6 @@ def _tile_of(spread: Spread | None, unit: str) -> tuple[str, str]:
         return "", ""
     ends = f"{_number(spread.min)} to {_number(spread.max)}"
     return f"{_number(spread.median)} {unit}", ends
-
-
-def _spread(spread: Spread | None) -> tuple[str, str, str]:
-    if spread is None:
-        return "", "", ""
-    return f"{spread.median:,.1f}", f"{spread.min:,.1f}", f"{spread.max:,.1f}"
-
-
-def _is_short(value: object) -> bool:
-    return isinstance(value, str | int | float) and bool(value) and len(str(value)) < 80
 
 
 def _parity(found: ParityDocument) -> str:
@@ -234,8 +227,8 @@ def _check(found: CheckDocument) -> str:
 def _qa(found: QaDocument) -> str:
     rows = [(text(i.name), _verdict(i.decision), text(i.reason)) for i in found.items]
     evidence = "".join(
-        f"<details><summary>{text(item.name)}</summary><pre>"
-        f"{text_block(codec.pretty(item.figures))}</pre></details>"
+        f"<details><summary>{text(item.name)}</summary><pre>{_show_figures(item.figures)}</pre>"
+        "</details>"
         for item in found.items
         if item.figures
     )
@@ -256,10 +249,8 @@ def _qa(found: QaDocument) -> str:
     )
 
 
-def text_block(content: str) -> str:
-    """Return a text of several lines as HTML."""
-    shown = content[:LONGEST_FIGURES]
-    return "\n".join(text(line) for line in shown.splitlines())
+def _show_figures(figures: object) -> str:
+    return "\n".join(map(text, codec.pretty(figures)[:LONGEST_FIGURES].splitlines()))
 
 
 def _decision(decision: str) -> str:
