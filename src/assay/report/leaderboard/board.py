@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Literal
 
+from assay.errors import UsageError
+from assay.registry import Registry
 from assay.runs import Result
 from assay.types import Estimate
 
@@ -135,6 +137,20 @@ class Leaderboard:
 
         Raise UsageError for an unknown format, or one that cannot hold several blocks.
         """
-        from assay.report.leaderboard.rendering import render  # the formats import this module
+        return renderers.get(form)(self)
 
-        return render(self, form)
+
+# Adding a format is adding a file to ``formats``.
+renderers: Registry[Callable[[Leaderboard], str]] = Registry(
+    "leaderboard format", "assay.report.leaderboard.formats", plug_ins=False
+)
+
+
+def only_block(board: Leaderboard, form: str) -> LeaderboardBlock:
+    """Return the block of a format that has no place for protocols. Raise UsageError for others."""
+    if len(board.blocks) != 1:
+        raise UsageError(
+            f"--format {form}: holds one protocol per benchmark, and there are "
+            f"{len(board.blocks)} blocks that are not comparable. Choose one with --block."
+        )
+    return board.blocks[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from assay.errors import UsageError
@@ -25,21 +25,22 @@ from assay.report.leaderboard.entries import (
     OF_BENCHMARK,
     WEIGHTS,
     BlockEntries,
-    LeaderboardEntry,
     ModelKey,
     as_entry,
     choose_cell,
     comparable_key,
+    list_models,
+    model_key,
     name_rows,
     split_blocks,
 )
-from assay.report.leaderboard.groups import group_by_tests
 from assay.report.leaderboard.measures import (
     AGAINST,
     COLUMNS,
     GROUP,
     MEAN,
     MEASURES,
+    group_by_tests,
     mark_pareto,
     weigh,
 )
@@ -71,20 +72,19 @@ def leaderboard(
     are by the digest of a model's weights, or by its name. ``group_models`` returns letters for
     the models of a column; it is used if ``columns`` has ``group``.
     """
-    _check_choices(columns, pareto)
-    entries = [*map(as_entry, results), *map(as_entry, unfinished)]
+    entries = [*map(as_entry, results), *unfinished]
+    _check_choices(columns, pareto, sort, entries)
     groups = split_blocks(entries)
-    _check_sort(sort, entries)
-    builder = _Builder(
-        facts, sort, _list_measures(columns, sort, pareto), pareto, dollars_per_hour,
-        group_models if GROUP in columns else None,
-    )  # fmt: skip
+    # Columns that are only sorted by or weighed are shown too, each once.
+    measures = tuple(name for name in dict.fromkeys([*columns, pareto, sort]) if name in MEASURES)
+    grouping = group_models if GROUP in columns else None
+    builder = _Builder(facts, sort, measures, pareto, dollars_per_hour, grouping)
     scores = list(baselines)
     blocks = tuple(builder.build(group, groups[0], scores) for group in groups)
     shown = {column.benchmark for block in blocks for column in block.columns}
     return Leaderboard(
         blocks=blocks,
-        measures=builder.measures,
+        measures=measures,
         pareto=pareto,
         groups=GROUP in columns,
         means=MEAN in (*columns, sort),
@@ -92,7 +92,9 @@ def leaderboard(
     )
 
 
-def _check_choices(columns: Sequence[str], pareto: str) -> None:
+def _check_choices(
+    columns: Sequence[str], pareto: str, sort: str, entries: Sequence[RunEntry]
+) -> None:
     for name in columns:
         if name not in COLUMNS:
             raise UsageError(f"--columns {name}: no such column. Choose {', '.join(COLUMNS)}.")
@@ -100,76 +102,63 @@ def _check_choices(columns: Sequence[str], pareto: str) -> None:
         raise UsageError(
             f"--pareto {pareto}: cannot be used for this. Choose {', '.join(AGAINST)}."
         )
-
-
-def _check_sort(sort: str, entries: Sequence[LeaderboardEntry]) -> None:
-    choices = [RANK, MODEL, *sorted({entry.label for entry in entries}), *MEASURES, MEAN]
+    benchmarks = sorted({f"{entry.benchmark}{entry.selection}" for entry in entries})
+    choices = [RANK, MODEL, *benchmarks, *MEASURES, MEAN]
     if sort not in choices:
         raise UsageError(f"--sort {sort}: no such column. Choose {', '.join(choices)}.")
 
 
-def _list_measures(columns: Sequence[str], sort: str, pareto: str) -> tuple[str, ...]:
-    """Return the optional columns, each once: also those that are only sorted by or weighed."""
-    found = dict.fromkeys([*columns, pareto, sort])
-    return tuple(name for name in found if name in MEASURES)
-
-
+@dataclass(frozen=True, slots=True)
 class _Builder:
-    """Build the blocks of one leaderboard."""
+    """The settings of a leaderboard, by which its blocks are built."""
 
-    def __init__(
-        self,
-        facts: Mapping[str, ModelFacts],
-        sort: str,
-        measures: tuple[str, ...],
-        pareto: str,
-        dollars_per_hour: float,
-        group_models: GroupModels | None,
-    ) -> None:
-        self._facts, self._sort, self.measures = facts, sort, measures
-        self._pareto, self._price, self._group_models = pareto, dollars_per_hour, group_models
+    facts: Mapping[str, ModelFacts]
+    sort: str
+    measures: tuple[str, ...]
+    pareto: str
+    dollars_per_hour: float
+    group_models: GroupModels | None
 
     def build(
-        self, found: BlockEntries, first: BlockEntries, scores: Sequence[Baseline]
+        self, block: BlockEntries, first: BlockEntries, scores: Sequence[Baseline]
     ) -> LeaderboardBlock:
         """Return a block with its rows in order."""
-        runs = list(found.by_benchmark.values())
-        columns = tuple(Column(one[0].label, comparable_key(one[0].protocol)) for one in runs)
-        names = name_rows(found.names)
+        runs = list(block.values())
+        newest = [one[0] for one in runs]
+        columns = tuple(
+            Column(f"{one.benchmark}{one.selection}", comparable_key(one.protocol))
+            for one in newest
+        )
+        models = list_models(block)
+        names = name_rows(models)
         cells = [self._fill_column(one, names) for one in runs]
         rows = [
-            Row(
-                names[model],
-                tuple(column.get(model) for column in cells),
-                self._find_facts(model, name),
-            )
-            for model, name in found.names.items()
+            Row(names[model], tuple(one.get(model) for one in cells), self._find_facts(model, name))
+            for model, name in models.items()
         ]
-        protocol = runs[0][0].protocol
         return LeaderboardBlock(
-            settings=_describe_settings(runs[0][0]),
-            differences="" if found is first else _describe_difference(first, found),
-            recorded=bool(protocol.origin),
+            settings=_describe_settings(newest[0]),
+            differences="" if block is first else _describe_difference(first, block),
+            recorded=bool(newest[0].protocol.origin),
             columns=columns,
             rows=tuple(self._finish(rows, [column.benchmark for column in columns])),
             baselines=_baseline_rows(scores, columns),
         )
 
     def _fill_column(
-        self, entries: Sequence[LeaderboardEntry], names: Mapping[ModelKey, str]
+        self, entries: Sequence[RunEntry], names: Mapping[ModelKey, str]
     ) -> dict[ModelKey, Cell]:
         """Return the cells of a benchmark with ranks. Only complete results take part in them."""
-        by_model: dict[ModelKey, list[LeaderboardEntry]] = {}
+        by_model: dict[ModelKey, list[RunEntry]] = {}
         for entry in entries:
-            by_model.setdefault(entry.model, []).append(entry)
-        cells = {model: choose_cell(runs) for model, runs in by_model.items()}
-        cells = _compare_coverage(cells)
+            by_model.setdefault(model_key(entry), []).append(entry)
+        cells = _compare_coverage({model: choose_cell(one) for model, one in by_model.items()})
         complete = {model: cell for model, cell in cells.items() if cell.state == "complete"}
         values = {model: _value(cell) for model, cell in complete.items()}
         ranks = rank(values)
         letters: Mapping[str, str] = {}
-        if self._group_models is not None:
-            letters = self._group_models(
+        if self.group_models is not None:
+            letters = self.group_models(
                 {names[model]: cell.result for model, cell in complete.items() if cell.result}
             )
         # Where all models are equal, and where there is only one, none is the best.
@@ -185,18 +174,19 @@ class _Builder:
         """Return the facts of a model by its weights, and then by its name."""
         found = ModelFacts()
         for key in (*model[WEIGHTS : WEIGHTS + 1], name):
-            found = found.fill(self._facts.get(key, ModelFacts()))
+            found = found.fill(self.facts.get(key, ModelFacts()))
         return found
 
     def _finish(self, rows: Sequence[Row], benchmarks: Sequence[str]) -> list[Row]:
         """Return the rows with mean ranks, measures and Pareto marks, in order."""
-        position = benchmarks.index(self._sort) if self._sort in benchmarks else None
+        position = benchmarks.index(self.sort) if self.sort in benchmarks else None
         found = []
         for row in rows:
             ranked = replace(
                 row, mean_rank=_mean_rank(row), quality=_quality(row, position), pooled=_pool(row)
             )
-            measures = {name: MEASURES[name].find(ranked, self._price) for name in self.measures}
+            price = self.dollars_per_hour
+            measures = {name: MEASURES[name].find(ranked, price) for name in self.measures}
             found.append(replace(ranked, measures=measures))
         means = {row.pooled.value for row in found if row.pooled}
         best = max(means) if len(means) > 1 else math.nan
@@ -204,28 +194,28 @@ class _Builder:
             replace(row, best_pooled=row.pooled is not None and row.pooled.value == best)
             for row in found
         ]
-        if self._pareto:
-            marks = mark_pareto([weigh(row, self._pareto) for row in found])
+        if self.pareto:
+            marks = mark_pareto([weigh(row, self.pareto) for row in found])
             found = [replace(row, pareto=mark) for row, mark in zip(found, marks, strict=True)]
         return sorted(found, key=lambda row: (*self._sort_key(row, position), row.model))
 
     def _sort_key(self, row: Row, position: int | None) -> tuple[float, ...]:
         """Return a key that is smaller for rows further up. Rows without a value come last."""
         by_rank = math.inf if row.mean_rank is None else row.mean_rank
-        if self._sort == MODEL:
+        if self.sort == MODEL:
             return 0.0, 0.0
         if position is not None:
             cell = row.cells[position]
             value = _value(cell) if cell and cell.estimate else None
             done = cell is not None and cell.state == "complete"
             return (0.0 if done else 1.0, math.inf if value is None else -value)
-        if self._sort == MEAN:
+        if self.sort == MEAN:
             return math.inf if row.pooled is None else -row.pooled.value, by_rank
-        if self._sort in MEASURES:
-            measured = row.measures[self._sort]
+        if self.sort in MEASURES:
+            measured = row.measures[self.sort]
             if measured is None:
                 return math.inf, by_rank
-            return -measured if MEASURES[self._sort].larger_is_better else measured, by_rank
+            return -measured if MEASURES[self.sort].larger_is_better else measured, by_rank
         ranks = _ranks(row)
         return by_rank, -len(ranks), sum(ranks)
 
@@ -277,7 +267,7 @@ def _pool(row: Row) -> Estimate | None:
     return pool(scores, originals)
 
 
-def _describe_settings(entry: LeaderboardEntry) -> str:
+def _describe_settings(entry: RunEntry) -> str:
     """Return how a run was generated. Results of earlier versions have it outside the protocol."""
     protocol = entry.protocol
     config = ConfigResult(
@@ -308,15 +298,13 @@ def _describe_difference(first: BlockEntries, other: BlockEntries) -> str:
 
     Settings of recorded completions are not known, so they are not compared with those of runs.
     """
-    recorded = [
-        bool(next(iter(block.by_benchmark.values()))[0].protocol.origin) for block in (first, other)
-    ]
-    if recorded[0] != recorded[1]:
+    common = [name for name in other if name in first]
+    name, skipped = (common[0], ()) if common else (next(iter(other)), OF_BENCHMARK)
+    base = first[name if common else next(iter(first))][0].protocol
+    protocol = other[name][0].protocol
+    if bool(base.origin) != bool(protocol.origin):
         return ""
-    common = [name for name in other.by_benchmark if name in first.by_benchmark]
-    name, skipped = (common[0], ()) if common else (next(iter(other.by_benchmark)), OF_BENCHMARK)
-    base = first.by_benchmark[name if common else next(iter(first.by_benchmark))]
-    found = differences(base[0].protocol.to_json(), other.by_benchmark[name][0].protocol.to_json())
+    found = differences(base.to_json(), protocol.to_json())
     wanted = [one for one in found if one[0].partition(".")[0] not in (*skipped, "origin")]
     return describe_differences(wanted)
 

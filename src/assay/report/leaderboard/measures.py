@@ -1,15 +1,19 @@
-"""The optional columns of a leaderboard: sizes, speed, memory, cost."""
+"""The optional columns of a leaderboard: sizes, speed, memory, cost, groups of equal models."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from assay.report.leaderboard.board import Row
 from assay.runs import Result
+from assay.runs.compare import tally_problems
+from assay.scoring.comparison import group_verdicts
 
 GIGABYTE = 1e9
 GROUP = "group"  # letters in a column after each score
+# All pairs are tested for it. On HumanEval, 50 models (1,225 pairs) take 2 s of CPU time.
+MOST_MODELS = 50
 MEAN = "mean"  # the mean score over all benchmarks of a block, with its interval
 
 
@@ -117,6 +121,17 @@ MEASURES: dict[str, LeaderboardMeasure] = {
 NEED_FILES = {"size", "params", "bits", "per-gb"}  # computed from the model's files
 COLUMNS = (*MEASURES, GROUP, MEAN)
 AGAINST = ("size", "params", "bits", "speed", "run-speed", "memory", "cost")  # for a Pareto mark
+
+
+def group_by_tests(results: Mapping[str, Result]) -> Mapping[str, str]:
+    """Return letters for models that cannot be distinguished: paired tests of all pairs, by Holm.
+
+    There are no letters for one model, and none for more than ``MOST_MODELS``.
+    """
+    if not 1 < len(results) <= MOST_MODELS:
+        return {}
+    tables = {name: list(tally_problems(result).values()) for name, result in results.items()}
+    return group_verdicts(tables).letters
 
 
 def weigh(row: Row, name: str) -> tuple[float, float] | None:

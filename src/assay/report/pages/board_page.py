@@ -16,7 +16,6 @@ from assay.report.leaderboard import (
     leaderboard,
 )
 from assay.report.leaderboard.board import BaselineRow
-from assay.report.leaderboard.facts import bench_facts
 from assay.report.leaderboard.grid import (
     KINDS,
     find_shared,
@@ -24,6 +23,7 @@ from assay.report.leaderboard.grid import (
     list_notes,
     own_marks,
 )
+from assay.report.leaderboard.inputs import bench_facts
 from assay.report.leaderboard.measures import MEASURES, mark_pareto, weigh
 from assay.report.pages.figures import WHOLE, figure, interval_cell
 from assay.report.pages.markup import (

@@ -6,8 +6,7 @@ import csv
 import io
 
 from assay.data.printable import clean_line
-from assay.report.leaderboard.board import Cell, Leaderboard, LeaderboardBlock
-from assay.report.leaderboard.rendering import renderers
+from assay.report.leaderboard.board import Cell, Leaderboard, LeaderboardBlock, renderers
 
 OF_CELL = (
     "", "_low", "_high", "_state", "_publishable", "_marks", "_others", "_run", "_protocol",

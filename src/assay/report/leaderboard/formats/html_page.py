@@ -6,9 +6,8 @@ import base64
 import hashlib
 from html import escape
 
-from assay.report.leaderboard.board import Leaderboard
+from assay.report.leaderboard.board import Leaderboard, renderers
 from assay.report.leaderboard.grid import Grid, GridCell, lay_out
-from assay.report.leaderboard.rendering import renderers
 from assay.report.text import explain_mark, label_mark
 from assay.runs.marks import MARKS, MarkName
 

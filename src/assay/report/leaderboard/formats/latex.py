@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from assay.report.leaderboard.board import Leaderboard
+from assay.report.leaderboard.board import Leaderboard, renderers
 from assay.report.leaderboard.grid import PARETO, Grid, GridCell, lay_out
-from assay.report.leaderboard.rendering import renderers
 from assay.report.text import label_mark
 from assay.runs.marks import MARKS, MarkName
 

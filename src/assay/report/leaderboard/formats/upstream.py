@@ -10,8 +10,7 @@ import json
 from typing import Any
 
 from assay.data.printable import clean_line
-from assay.report.leaderboard.board import Leaderboard
-from assay.report.leaderboard.rendering import only_block, renderers
+from assay.report.leaderboard.board import Leaderboard, only_block, renderers
 from assay.runs import Result
 from assay.types import Estimate
 
