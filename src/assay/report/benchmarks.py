@@ -1,14 +1,18 @@
-"""List the registered benchmarks, and where their data is."""
+"""List the registered benchmarks and where their data is; write the outcome of a check of one."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from assay.benchmarks import OwnBenchmark, benchmarks, read_own
+from assay.benchmarks import benchmarks, read_own
+from assay.data import codec
+from assay.data.printable import quantity
 from assay.datasets.states import check_data
+from assay.pipeline.benchmark_check import KINDS, BenchmarkCheck, BenchmarkFinding
 from assay.report.text import table
 
 if TYPE_CHECKING:
@@ -53,32 +57,34 @@ def list_benchmarks(data_dir: Path | None = None) -> list[BenchmarkState]:
 
 def list_own_benchmarks(files: Sequence[str]) -> list[BenchmarkState]:
     """Return the benchmarks of users' own files. Raise an error if one has mistakes."""
-    return [_own_state(read_own(Path(file), benchmarks.names())) for file in files]
-
-
-def _own_state(own: OwnBenchmark) -> BenchmarkState:
-    found = own.benchmark
-    return BenchmarkState(
-        found.name, len(found.problems), own.licence or None, found.environment, found.version,
-        found.data_sha256, "own-files", str(own.path), group=OWN, description=own.description,
-    )  # fmt: skip
+    states = []
+    for own in (read_own(Path(file), benchmarks.names()) for file in files):
+        one, licence = own.benchmark, own.licence or None
+        states.append(
+            BenchmarkState(
+                one.name, len(one.problems), licence, one.environment, one.version, one.data_sha256,
+                "own-files", str(own.path), group=OWN, description=own.description,
+            )
+        )  # fmt: skip
+    return states
 
 
 def render_benchmarks(states: Sequence[BenchmarkState]) -> list[str]:
     """Return the lines of a table of benchmarks by group, and a line for each named suite."""
     rows = [
-        (s.group or "unknown", s.name, _number(s.problems), s.licence or "unknown", _packages(s),
-         _data(s))
+        (
+            s.group or "unknown", s.name, "unknown" if s.problems is None else str(s.problems),
+            s.licence or "unknown", _packages(s), _data(s),
+        )
         for s in sorted(states, key=lambda s: (s.group or "~", s.name))
     ]  # fmt: skip
-    return [*table([HEADINGS, *rows]), *_suites(states)]
-
-
-def _suites(states: Sequence[BenchmarkState]) -> list[str]:
-    names = sorted({suite for state in states for suite in state.suites})
+    suites = sorted({suite for state in states for suite in state.suites})
     return [
-        f"suite {suite}: {', '.join(state.name for state in states if suite in state.suites)}"
-        for suite in names
+        *table([HEADINGS, *rows]),
+        *(
+            f"suite {suite}: {', '.join(state.name for state in states if suite in state.suites)}"
+            for suite in suites
+        ),
     ]
 
 
@@ -106,10 +112,6 @@ def _state(
     )  # fmt: skip
 
 
-def _number(count: int | None) -> str:
-    return "unknown" if count is None else str(count)
-
-
 def _packages(state: BenchmarkState) -> str:
     if state.environment is None:
         return "unknown"
@@ -131,3 +133,43 @@ def _data(state: BenchmarkState) -> str:
         case "own-files":
             return f"not downloaded, add it yourself: {state.path}"
     return "unknown"
+
+
+MOST_ROWS = 20  # of one kind
+LONGEST = 160  # characters of a line
+
+
+def summarize_check(found: BenchmarkCheck) -> list[str]:
+    """Return the lines of a table of findings, and of a summary."""
+    counts = Counter(one.kind for one in found.findings)
+    rows: list[tuple[str, ...]] = []
+    for kind, count in counts.items():
+        listed = [one for one in found.findings if one.kind == kind]
+        rows += [(one.severity, kind, one.task_id, _describe(one)) for one in listed[:MOST_ROWS]]
+        if count > MOST_ROWS:
+            more = f"{count - MOST_ROWS} more, which --json lists"
+            rows.append((listed[0].severity, kind, "…", more))
+    lines = table([("", "finding", "task", "detail"), *rows]) if rows else []
+    times = f"{found.repeat} times" if found.repeat > 1 else "once"
+    return [
+        *lines,
+        f"{found.benchmark} {found.version}: {quantity(found.problems, 'problem')}",
+        f"  references  {found.references_passed} of {found.references} pass, judged {times}",
+        f"  tests       {found.problems - found.shared} in a separate process, {found.shared} in "
+        "the program's interpreter",
+        f"  findings    {quantity(found.errors, 'error')}, {quantity(found.warnings, 'warning')}",
+    ]
+
+
+def _describe(finding: BenchmarkFinding) -> str:
+    """Return what the kind of finding means, and the detail."""
+    meaning = KINDS[finding.kind][1]
+    line = " ".join(f"{meaning}: {finding.detail}".split()) if finding.detail else meaning
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
+
+
+def render_check(found: BenchmarkCheck) -> dict[str, Any]:
+    """Return a check as JSON-ready data, with the severity of each finding."""
+    findings = [{"severity": one.severity, **codec.to_json(one)} for one in found.findings]
+    counts = {"errors": found.errors, "warnings": found.warnings}
+    return {**codec.to_json(found), **counts, "findings": findings}

@@ -16,7 +16,7 @@ from assay.errors import RunError, UsageError
 from assay.extract.workers import ExtractionRequest, Extractor
 from assay.pipeline.prompt_imports import surround
 from assay.progress import Reporter, Silent
-from assay.report.run_benchmarks import loader_of
+from assay.report.inspection import loader_of
 from assay.runs import Result
 from assay.sandbox.environments.interpreters import for_version
 from assay.types import Benchmark, Completion, SampleKey, Verdict

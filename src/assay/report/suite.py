@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from assay.data.printable import quantity
 from assay.report.text import (
     duration,
     explain_marks,
@@ -82,10 +83,9 @@ def summarize_plan(plan: SuitePlan) -> list[str]:
     header = (*COLUMNS, "requests", "done", "tokens in", "tokens out", "time", "shows", "from")
     lines = table([header, *map(_planned, plan.rows)])
     time = "unknown time" if plan.seconds is None else f"about {duration(plan.seconds)}"
-    count = f"{len(plan.rows)} evaluations" if len(plan.rows) != 1 else "1 evaluation"
     return [
         *lines,
-        f"{count}, {plan.requests:,} requests to generate, {time}",
+        f"{quantity(len(plan.rows), 'evaluation')}, {plan.requests:,} requests to generate, {time}",
         f"shows: the smallest difference from a similar model that is found with {100 * POWER:g} % "
         "probability",
     ]

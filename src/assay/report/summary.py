@@ -22,21 +22,19 @@ from assay.report.text import (
     level,
     percent_of,
     score,
+    signed_interval,
     table,
 )
 from assay.runs import Comparison, Result, compare_family
 from assay.runs.compare import FamilyMember, share_problems
-from assay.runs.marks import Marking, list_marks
+from assay.runs.marks import list_marks
 from assay.runs.result import (
     BreakdownResult,
     ConfigResult,
     CrossCheck,
-    Dependence,
     SequentialResult,
-    Timing,
 )
 from assay.scoring.estimates import MeasureScore
-from assay.types import Estimate, ModelIdentity
 
 DIGEST = re.compile("[0-9a-f]{64}")
 USUAL_THINKING = "default"
@@ -67,9 +65,11 @@ def summarize(result: Result) -> list[str]:
             + (f", {quantity(without, 'problem')} without examples" if without else "")
         )
     if matches := results.infilling:
+        exact, similar = matches.exact_match, matches.edit_similarity
         lines += [
-            _match("exact", matches.exact_match, "filled in exactly what was there"),
-            _match("similar", matches.edit_similarity, "edit similarity to what was there"),
+            f"  exact     {percent_of(exact)}  {interval(exact)} filled in exactly what was there",
+            f"  similar   {percent_of(similar)}  {interval(similar)} edit similarity to what was "
+            "there",
         ]
     lines += [_measure(name, found) for name, found in results.measures.items()]
     for label, values in results.breakdowns.items():
@@ -86,18 +86,10 @@ def summarize(result: Result) -> list[str]:
         f"  verdicts  {counts(results.reasons)}",
         f"  invalid   {results.invalid}",
         *(f"  advice    {line}" for line in filter(None, [advise_on_form(result)])),
-        *(_model(result.model_identity) if result.model_identity else []),
-        *map(_marked, list_marks(result)),
-        *_bill(result.timing),
-        *(f"  time      {line}" for line in filter(None, [describe_times(result.timing)])),
-        *_reused(result.timing, results.samples),
+        *_origin(result),
         f"  protocol  {result.protocol.hash[:12]}{' (incomplete)' if gap else ''}",
         f"  results   {result.path}",
     ]
-
-
-def _match(name: str, found: Estimate, meaning: str) -> str:
-    return f"  {name:<9} {percent_of(found)}  {interval(found)} {meaning}"
 
 
 def _measure(name: str, found: MeasureScore) -> str:
@@ -125,7 +117,7 @@ def _breakdown(label: str, values: Mapping[str, BreakdownResult]) -> list[str]:
 
 def _sequential(found: SequentialResult) -> str:
     last = found.looks[-1]
-    ends = f"[{100 * last.interval.low:+.1f}, {100 * last.interval.high:+.1f}]"
+    ends = signed_interval(last.interval)
     return (
         f"  {found.decision:<9} compared with {found.baseline_model} ({found.baseline}) on these "
         f"problems: {100 * (last.gained - last.lost) / last.pairs:+.1f} points {ends}, after "
@@ -163,28 +155,24 @@ def _asking(config: ConfigResult) -> list[str]:
     return [asking.prompt_form, sampling, *unusual, *thinking, *system, *asking.engine_options]
 
 
-def _model(identity: ModelIdentity) -> list[str]:
-    """Return the model's path and the beginning of its digest."""
-    where, digest = identity.path or identity.name, identity.weights_sha256[:12]
-    return [f"  model     {where} ({identity.engine}, weights {digest})"]
-
-
-def _marked(found: Marking) -> str:
-    blocked = " (not publishable)" if found.mark.blocks else ""
-    return f"  marked    {label_mark(found.name)}{blocked}: {found.detail}"
-
-
-def _reused(timing: Timing, samples: int) -> list[str]:
-    if not timing.reused:
-        return []
-    return [f"  reused    {timing.reused} of {samples} completions (--fresh generates them again)"]
-
-
-def _bill(timing: Timing) -> list[str]:
-    if timing.cost is None:
-        return []
-    tokens = f"{timing.prompt_tokens:,} tokens in, {timing.tokens_generated:,} out"
-    return [f"  cost      {timing.cost:.4f} for {tokens}"]
+def _origin(result: Result) -> list[str]:
+    """Return the model with the beginning of its digest, the marks, and what the run cost."""
+    identity, timing, lines = result.model_identity, result.timing, []
+    if identity:
+        where, digest = identity.path or identity.name, identity.weights_sha256[:12]
+        lines.append(f"  model     {where} ({identity.engine}, weights {digest})")
+    for one in list_marks(result):
+        blocked = " (not publishable)" if one.mark.blocks else ""
+        lines.append(f"  marked    {label_mark(one.name)}{blocked}: {one.detail}")
+    if timing.cost is not None:
+        tokens = f"{timing.prompt_tokens:,} tokens in, {timing.tokens_generated:,} out"
+        lines.append(f"  cost      {timing.cost:.4f} for {tokens}")
+    if times := describe_times(timing):
+        lines.append(f"  time      {times}")
+    if timing.reused:
+        samples = f"{timing.reused} of {result.results.samples} completions"
+        lines.append(f"  reused    {samples} (--fresh generates them again)")
+    return lines
 
 
 def summarize_checks(result: Result, rounds: int) -> list[str]:
@@ -199,7 +187,9 @@ def summarize_checks(result: Result, rounds: int) -> list[str]:
         for sample, statuses in result.flaky.items():
             lines.append(f"            {sample}: {', '.join(statuses)}")
     if result.extraction is not None:
-        lines += _extraction(result.extraction)
+        lines.append("  without   samples that change, passes lost, passes gained")
+        for rule in result.extraction:
+            lines.append(f"  {rule.rule:<12}{rule.samples:>6}{rule.lost:>8}{rule.gained:>8}")
     return lines
 
 
@@ -216,13 +206,6 @@ def _cross_check(found: CrossCheck) -> list[str]:
             f"            {'':<{len(one.task_id) + 2}}  theirs {one.theirs}{why}",
         ]
     return lines
-
-
-def _extraction(rules: Sequence[Dependence]) -> list[str]:
-    return [
-        "  without   samples that change, passes lost, passes gained",
-        *(f"  {rule.rule:<12}{rule.samples:>6}{rule.lost:>8}{rule.gained:>8}" for rule in rules),
-    ]
 
 
 def summarize_strategies(results: Sequence[Result]) -> list[str]:
@@ -274,9 +257,9 @@ def describe_incomplete(found: Comparison, first: Result, second: Result) -> lis
 
 def describe_differences(differences: Sequence[Difference]) -> str:
     """Return differences as ``problems: 20 / 4; ...``. Digests are shortened."""
-    return "; ".join(f"{name}: {_short(x)} / {_short(y)}" for name, x, y in differences)
 
+    def short(value: object) -> str:
+        text = str(value)
+        return text[:12] if DIGEST.fullmatch(text) else text
 
-def _short(value: object) -> str:
-    text = str(value)
-    return text[:12] if DIGEST.fullmatch(text) else text
+    return "; ".join(f"{name}: {short(x)} / {short(y)}" for name, x, y in differences)

@@ -8,6 +8,7 @@ from assay.data.printable import CELL_LIMIT, clean_line, quantity
 from assay.runs.marks import MARKS, MarkName
 from assay.runs.result import Result, ScoreResult, Timing
 from assay.scoring import Coverage
+from assay.scoring.intervals import Interval
 from assay.types import Estimate
 
 FORM_REASONS = ("unparsable", "no-code")
@@ -29,6 +30,11 @@ def percent_of(estimate: Estimate | None) -> str:
 def interval(estimate: Estimate | None) -> str:
     """Return ``[8.0, 18.1]`` in per cent, or nothing."""
     return f"[{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]" if estimate else ""
+
+
+def signed_interval(ends: Interval) -> str:
+    """Return the interval of a difference as ``[-1.2, +3.4]`` in points."""
+    return f"[{100 * ends.low:+.1f}, {100 * ends.high:+.1f}]"
 
 
 def level(estimate: Estimate) -> str:
