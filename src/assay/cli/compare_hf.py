@@ -17,8 +17,8 @@ from assay.errors import UsageError
 from assay.formats.precision import precision
 from assay.models import EngineOptions
 from assay.quality.parity import PROMPTS, Parity, compare
+from assay.quality.perplexity import BUILT_IN, load_text
 from assay.quality.policy import load_policy
-from assay.quality.texts import BUILT_IN, load_text
 from assay.report.plots import draw_divergence
 
 BROKEN = 1

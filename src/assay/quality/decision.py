@@ -1,4 +1,7 @@
-"""Decide GO, NO-GO or INCONCLUSIVE from intervals and bounds. Pure functions."""
+"""Decide GO, NO-GO or INCONCLUSIVE from intervals and bounds.
+
+Pure functions, which stand alone because contracts prove them (contracts/gate.yaml).
+"""
 
 from __future__ import annotations
 

@@ -59,7 +59,8 @@ def run_parity_gate(
         return dataclasses.replace(codec.from_json(ParityGateOutcome, before), cached=True)
     note(f"parity gate: comparing {device} with this machine's CPU in float32")
     try:
-        on_cpu = _on_cpu(spec, options)
+        cpu = dataclasses.replace(options, device="cpu", devices="", dtype="")
+        on_cpu = models.open_model(spec, cpu)
         found = compare_devices(on_cpu, model, device, likeness, then_generate=shared is not None)
     except ModelError as error:
         raise ModelError(f"parity gate: {error} (--no-parity-gate skips this check)") from error
@@ -94,11 +95,6 @@ def compare_devices(
     )
     passed = overall(one.decision for one in findings) == "GO"
     return ParityGateOutcome("passed" if passed else "failed", device, found, reasons)
-
-
-def _on_cpu(spec: str, options: EngineOptions) -> Model:
-    cpu = dataclasses.replace(options, device="cpu", devices="", dtype="")
-    return models.open_model(spec, cpu)
 
 
 def _key(model: Model, device: str, likeness: Likeness) -> str:

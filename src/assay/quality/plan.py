@@ -36,7 +36,7 @@ SAMPLES = (1, 2, 5, 10, 20, 50, 100)
 
 @dataclass(frozen=True, slots=True)
 class SignTestPlan:
-    """Hold what one sample per problem shows at a share of flips, by the exact sign test."""
+    """What one sample per problem shows at a share of flips, by the exact sign test."""
 
     discordance: float
     power: float  # to show the difference with the benchmark's problems
@@ -46,7 +46,7 @@ class SignTestPlan:
 
 @dataclass(frozen=True, slots=True)
 class SamplesPlan:
-    """Hold what a number of samples per problem shows."""
+    """What a number of samples per problem shows."""
 
     samples: int
     standard_error: float
@@ -55,7 +55,7 @@ class SamplesPlan:
 
 @dataclass(frozen=True, slots=True)
 class Noises:
-    """Hold the variances that samples are planned with.
+    """The variances that samples are planned with.
 
     ``problems`` is the variance of the true difference between problems. ``sampling`` is that of
     one sample of each model, added.
@@ -68,7 +68,7 @@ class Noises:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Hold what the samples of one model cost, from a pilot run."""
+    """The cost of the samples of one model, from a pilot run."""
 
     samples: int
     tokens: int
@@ -78,7 +78,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Hold what a benchmark can show about a difference."""
+    """What a benchmark can show about a difference."""
 
     benchmark: str
     problems: int
@@ -129,7 +129,11 @@ def plan(
         alpha,
         tuple(_plan_single(problems, d, difference, power, alpha) for d in discordances),
         noises,
-        tuple(_plan_samples(problems, k, noises, power, alpha) for k in SAMPLES),
+        tuple(
+            SamplesPlan(k, error, detectable_by_error(error, power, alpha))
+            for k in SAMPLES
+            for error in [math.sqrt((noises.problems + noises.sampling / k) / problems)]
+        ),
         needed,
         math.ceil(problems_needed(difference, noises.problems, 0.0, power, alpha)),
         _cost(pilots[0], problems * (needed or 1)) if pilots else None,
@@ -145,13 +149,6 @@ def _plan_single(
         detectable_difference(problems, discordance, power, alpha),
         problems_for_sign_test(difference, discordance, power, alpha),
     )
-
-
-def _plan_samples(
-    problems: int, samples: int, noises: Noises, power: float, alpha: float
-) -> SamplesPlan:
-    error = math.sqrt((noises.problems + noises.sampling / samples) / problems)
-    return SamplesPlan(samples, error, detectable_by_error(error, power, alpha))
 
 
 def _pairs(pilots: Sequence[Result]) -> list[tuple[Tally, Tally]]:
@@ -189,7 +186,10 @@ def _noises(pilots: Sequence[Result], pairs: Sequence[tuple[Tally, Tally]]) -> N
         tallies = list(tally_problems(pilot).values())
         if len(tallies) > 1 and all(tally.n > 1 for tally in tallies):
             within = _mean_sampling(tallies)
-            between = _variance([t.passed / t.n for t in tallies]) - within / tallies[0].n
+            shares = [t.passed / t.n for t in tallies]
+            mean = math.fsum(shares) / len(shares)
+            variance = math.fsum((v - mean) ** 2 for v in shares) / (len(shares) - 1)
+            between = variance - within / tallies[0].n
             source = f"sampling by the pilot, correlation {CORRELATION:g} of the models assumed"
             return Noises(UNRELATED * max(0.0, between), 2 * within, source)
     source = f"assumed: uniform pass rates, correlation {CORRELATION:g} of the models"
@@ -198,11 +198,6 @@ def _noises(pilots: Sequence[Result], pairs: Sequence[tuple[Tally, Tally]]) -> N
 
 def _mean_sampling(tallies: Sequence[Tally]) -> float:
     return math.fsum(map(sampling_variance, tallies)) / len(tallies)
-
-
-def _variance(values: Sequence[float]) -> float:
-    mean = math.fsum(values) / len(values)
-    return math.fsum((v - mean) ** 2 for v in values) / (len(values) - 1)
 
 
 def _cost(pilot: Result, samples: int) -> Cost | None:

@@ -36,18 +36,15 @@ def open_apr(path: Path) -> Opened:
     version, count = "{}.{}".format(*head.version), len(metadata.content)
     return Opened(
         summary=f"version {version}, {count} entries of metadata, both CRCs right",
-        parts=lambda: _parts(read_apr(path)),
+        parts=lambda: [
+            TensorPart(t.name, t.encoding, t.shape, path, t.start, t.size)
+            for t in read_apr(path).tensors
+        ],
         faults=lambda parts: _faults(parts, read_apr(path)),
         settings=lambda shapes: _settings(metadata, shapes, str(path)),
         tokenizer=lambda: _tokenizer(metadata, str(path)),
         template=lambda: _template(metadata),
     )
-
-
-def _parts(file: AprFile) -> list[TensorPart]:
-    return [
-        TensorPart(t.name, t.encoding, t.shape, file.path, t.start, t.size) for t in file.tensors
-    ]
 
 
 def _faults(parts: Sequence[TensorPart], file: AprFile) -> Iterator[str]:

@@ -56,7 +56,10 @@ def open_gguf(path: Path) -> Opened:
 
     return Opened(
         summary=f"version {header.version}, {len(header.pairs)} entries of metadata",
-        parts=lambda: _parts(header, path),
+        parts=lambda: [
+            TensorPart(t.name, GGML_TYPES.get(t.kind, ("",))[0], t.shape, path, t.start, t.size)
+            for t in header.tensors
+        ],
         faults=lambda parts: _faults(parts, header),
         settings=settings,
         tokenizer=tokenizer,
@@ -135,13 +138,6 @@ def gguf_template(metadata: Mapping[str, Any]) -> Template:
             if isinstance(tokens, list) and isinstance(number, int) and number < len(tokens):
                 marks[f"{name}_token"] = tokens[number]
     return Template(text, {k: v for k, v in marks.items() if isinstance(v, str)})
-
-
-def _parts(header: GgufHeader, path: Path) -> list[TensorPart]:
-    return [
-        TensorPart(t.name, GGML_TYPES.get(t.kind, ("",))[0], t.shape, path, t.start, t.size)
-        for t in header.tensors
-    ]
 
 
 def _faults(parts: Sequence[TensorPart], header: GgufHeader) -> Iterator[str]:

@@ -1,4 +1,7 @@
-"""Render chat templates by jinja2, with the variables that transformers provides."""
+"""Render chat templates by jinja2, with the variables that transformers provides.
+
+It stands alone because only the process that tries a template loads jinja2, if it is installed.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,9 @@ def render_template(
     environment = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=[GenerationExtension, loopcontrols]
     )
-    environment.filters["tojson"] = _json
+    environment.filters["tojson"] = lambda value, indent=None, **_: json.dumps(
+        value, ensure_ascii=False, indent=indent
+    )
     environment.globals["raise_exception"] = _refuse
     environment.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
     given = {"messages": messages, "add_generation_prompt": True, "tools": None, "documents": None}
@@ -40,7 +45,3 @@ def render_template(
 
 def _refuse(why: str) -> None:
     raise TemplateError(why)
-
-
-def _json(value: Any, indent: int | None = None, **_: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=indent)

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 class SkippedError(Exception):
-    """Report that this cannot be judged here. The text says why."""
+    """An error that says why this cannot be judged here."""
 
 
 class EngineOnlyError(SkippedError):
-    """Report that only the engine that runs the model can judge this."""
+    """An error for what only the engine that runs the model can judge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class TensorPart:
 
 @dataclass(frozen=True, slots=True)
 class Tokenizer:
-    """Hold a file for the tokenizers library, or its content."""
+    """A file for the tokenizers library, or its content."""
 
     path: str = ""
     content: str = ""  # JSON
@@ -53,7 +53,7 @@ class Tokenizer:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Hold a chat template. ``marks`` are the special tokens that it may name."""
+    """A chat template. ``marks`` are the special tokens that it may name."""
 
     text: str
     marks: dict[str, str]
@@ -61,7 +61,7 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """Hold what a file's header says. All functions may raise ModelError or SkippedError."""
+    """What a file's header says. All functions may raise ModelError or SkippedError."""
 
     summary: str
     parts: Callable[[], Sequence[TensorPart]]

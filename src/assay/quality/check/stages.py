@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal
 
 from assay.errors import AssayError, ModelError, install_hint
@@ -13,10 +13,12 @@ from assay.formats.format import find_format, formats
 from assay.formats.huggingface.checkpoint import weight_files
 from assay.models import describe_file, parse_reference
 from assay.progress import Reporter, Silent
+from assay.quality.check import shapes, texts, values, with_engine
 from assay.quality.check.apr import open_apr
 from assay.quality.check.folder import open_folder
 from assay.quality.check.gguf import open_gguf
 from assay.quality.check.opened import EngineOnlyError, Opened, SkippedError, TensorPart
+from assay.quality.check.texts import TrialQuestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -110,7 +112,7 @@ def _try_stage(name: str, work: Callable[[], str], path: Path) -> CheckStage:
 
 
 class _Case:
-    """Hold a model under examination. What stages have in common is read once."""
+    """A model under examination. What stages have in common is read once."""
 
     def __init__(
         self,
@@ -144,64 +146,44 @@ class _Case:
         if not parts:
             raise ModelError("there are no tensors")
         _none(self._opened.faults(parts))
-        return (
-            f"{len(parts):,} tensors, each inside the file and with the size that its shape needs"
-        )
+        inside = "each inside the file and with the size that its shape needs"
+        return f"{len(parts):,} tensors, {inside}"
 
     def values(self) -> str:
-        from assay.quality.check.values import not_finite
-
-        def report(done: int, total: int) -> None:
-            self._reporter.preparing("values", done, total)
-
-        found = not_finite(self._parts, report)
+        found = values.not_finite(self._parts, partial(self._reporter.preparing, "values"))
         _none(f"{name} has NaN or infinity in {count:,} place(s)" for name, count in found.items())
         size = sum(part.size for part in self._parts)
         return f"no NaN and no infinity in {size / 1e6:,.1f} MB of weights"
 
     def shapes(self) -> str:
-        from assay.quality.check.shapes import wrong_shapes
-
         settings = self._opened.settings(self._shapes)
-        _none(wrong_shapes(settings, self._shapes))
+        _none(shapes.wrong_shapes(settings, self._shapes))
         return str(settings)
 
     def layers(self) -> str:
-        from assay.quality.check.shapes import HEAD, missing
-
         settings = self._opened.settings(self._shapes)
-        _none(missing(settings, self._shapes))
-        head = "embedding and head" if HEAD in self._shapes else "embedding, also the head"
+        _none(shapes.missing(settings, self._shapes))
+        head = "embedding and head" if shapes.HEAD in self._shapes else "embedding, also the head"
         return f"{head}; attention, MLP and norms in all {settings.layers} layers"
 
     def tokenizer(self) -> str:
-        from assay.quality.check import run as check_run
-        from assay.quality.check import texts as check_texts
-
         try:
-            return check_texts.try_tokenizer(self._opened.tokenizer())
+            return texts.try_parts(TrialQuestion(tokenizer=self._opened.tokenizer()))
         except EngineOnlyError as why:
-            return self._by_engine(check_run.round_trip, why)
+            return self._by_engine(with_engine.round_trip, why)
 
     def template(self) -> str:
-        from assay.quality.check import run as check_run
-        from assay.quality.check import texts as check_texts
-
         template = self._opened.template()
         try:
-            return check_texts.try_template(template)
+            return texts.try_parts(TrialQuestion(template=template))
         except EngineOnlyError as why:
-            return self._by_engine(check_run.chat, why)
+            return self._by_engine(with_engine.chat, why)
 
     def forward(self) -> str:
-        from assay.quality.check import run as check_run
-
-        return check_run.forward(self._engine())
+        return with_engine.forward(self._engine())
 
     def sample(self) -> str:
-        from assay.quality.check import run as check_run
-
-        return check_run.sample(self._engine())
+        return with_engine.sample(self._engine())
 
     def close(self) -> None:
         if self._model is not None and self._shared is None:
@@ -220,10 +202,8 @@ class _Case:
         return {hf_name(part.name) or part.name: part.shape for part in self._parts}
 
     def _engine(self) -> Model:
-        from assay.quality.check.run import open_engine
-
         if self._model is None:
-            self._model = open_engine(self._reference, self._shared)
+            self._model = with_engine.open_engine(self._reference, self._shared)
         return self._model
 
     def _by_engine(self, work: Callable[[Model], str], why: EngineOnlyError) -> str:

@@ -22,7 +22,7 @@ PIECE = 1 << 24  # bytes read at a time
 
 @dataclass(frozen=True, slots=True)
 class Bits:
-    """Hold a float inside a block. It is NaN or infinite if all bits of the mask are set."""
+    """A float inside a block. It is NaN or infinite if all bits of the mask are set."""
 
     at: int
     kind: str  # numpy's

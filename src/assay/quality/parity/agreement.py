@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Hold the similarity by position, for one prompt or several in sequence."""
+    """The similarity by position, for one prompt or several in sequence."""
 
     cosine: NDArray[np.float64]
     max_abs: NDArray[np.float64]

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from assay.models import Model
     from assay.models.scoring import Scorer
-    from assay.quality.parity.agreement import Rows
     from assay.quality.policy import Likeness
 
 SILENT = Silent()
@@ -35,7 +34,7 @@ NEW_TOKENS = 48
 
 @dataclass(frozen=True, slots=True)
 class TokenDifference:
-    """Hold a prompt that the two tokenize differently, and the first token that differs."""
+    """A prompt that the two tokenize differently, and the first token that differs."""
 
     prompt: str
     position: int
@@ -45,7 +44,7 @@ class TokenDifference:
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """Hold where greedy texts diverge, in the reference's tokens. None means that they do not."""
+    """Where greedy texts diverge, in the reference's tokens. None means that they do not."""
 
     same: int
     of: int
@@ -64,7 +63,7 @@ class ParityFinding:
 
 @dataclass(frozen=True, slots=True)
 class Parity:
-    """Hold all that was compared."""
+    """All that was compared."""
 
     prompts: int
     token_differences: tuple[TokenDifference, ...]
@@ -103,7 +102,8 @@ def compare(
         candidate_tokens, candidate_texts = _read(candidate, prompts)
         reporter.preparing("logits and perplexity of both", 2, 3)
         with open_scorer(reference) as right, open_scorer(candidate) as left:
-            rows = _compare_logits(left, right, reference_tokens)
+            # On the reference's tokens, so that tokenizers do not matter.
+            rows = [compare_rows(right.logits(t), left.logits(t)) for t in reference_tokens]
             divergence = _divergence(right, candidate_texts, reference_texts)
             ours, theirs = (perplexity.measure(scorer, text) for scorer in (left, right))
     found = Parity(
@@ -140,6 +140,7 @@ def decide(found: Parity, likeness: Likeness) -> Parity:
 
 
 def logit_findings(found: Agreement, likeness: Likeness) -> list[ParityFinding]:
+    """Return whether logits are as similar as they must be."""
     return [
         ParityFinding(name, value, bound, at_least(value, value, bound))
         for name, value, bound in (
@@ -147,13 +148,6 @@ def logit_findings(found: Agreement, likeness: Likeness) -> list[ParityFinding]:
             ("same most likely token", found.top1_agreement, likeness.top1),
         )
     ]
-
-
-def _compare_logits(
-    candidate: Scorer, reference: Scorer, prompts: Sequence[tuple[int, ...]]
-) -> list[Rows]:
-    """Compare logits on the reference's tokens, so that tokenizers do not matter."""
-    return [compare_rows(reference.logits(ids), candidate.logits(ids)) for ids in prompts]
 
 
 def _read(model: Model, prompts: Sequence[Prompt]) -> tuple[list[tuple[int, ...]], list[str]]:

@@ -6,8 +6,8 @@ from assay import models
 from assay.formats.precision import precision
 from assay.models import EngineOptions
 from assay.quality.parity import compare
+from assay.quality.perplexity import BUILT_IN, load_text
 from assay.quality.qa.examination import Examination, QaCheck, QaItem, qa_checks
-from assay.quality.texts import BUILT_IN, load_text
 
 NAME = "parity"
 

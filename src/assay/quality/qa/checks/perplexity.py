@@ -5,8 +5,8 @@ from __future__ import annotations
 from assay.models.scoring import open_scorer
 from assay.quality import perplexity
 from assay.quality.decision import at_most
+from assay.quality.perplexity import BUILT_IN, load_text
 from assay.quality.qa.examination import Examination, QaCheck, QaItem, qa_checks
-from assay.quality.texts import BUILT_IN, load_text
 
 NAME = "perplexity"
 SHORT_WINDOW = 256  # tokens: short texts have several windows

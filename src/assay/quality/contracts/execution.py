@@ -40,7 +40,7 @@ SHOWN = 120  # characters of a value
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Hold the outcome of one line of a contract."""
+    """The outcome of one line of a contract."""
 
     contract: str
     id: str
