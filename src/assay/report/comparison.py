@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from assay.report import text
 from assay.report.leaderboard.entries import name_runs
-from assay.report.text import (
-    benchmark_name,
-    describe_left_out,
-    explain_marks,
-    interval,
-    label_marks,
-    percent_of,
-    signed_interval,
-    table,
-)
 from assay.runs import Comparison, ComparisonFamily, Result
 from assay.scoring.decisions import Decision
 from assay.scoring.noise import TwoNoises
@@ -51,7 +42,7 @@ def summarize_comparison(found: Comparison, first: Result, second: Result) -> li
             f"{letter}  {_score(result, name)}"
             for letter, result, name in zip("AB", results, name_runs(results), strict=True)
         ),
-        f"B - A  {100 * found.difference:+.1f} points {signed_interval(ends)} "
+        f"B - A  {100 * found.difference:+.1f} points {text.signed_interval(ends)} "
         f"({100 * ends.level:.4g} %, {METHODS[ends.method]}) {over}, {_p_value(found.test)}{mid_p}",
         f"decision  {describe_decision(found.decision, found.margin, found.is_within_margin)}",
     ]
@@ -66,7 +57,7 @@ def summarize_comparison(found: Comparison, first: Result, second: Result) -> li
             _flips("lost", found.lost, found.problems),
         ]
     lines += _noise(found.noise, max(found.samples)) if found.noise else []
-    return [*lines, _could_show(found), *explain_marks((*first.marks, *second.marks))]
+    return [*lines, _could_show(found), *text.explain_marks((*first.marks, *second.marks))]
 
 
 def describe_decision(decision: Decision, margin: float, is_within_margin: bool) -> str:
@@ -81,9 +72,11 @@ def describe_decision(decision: Decision, margin: float, is_within_margin: bool)
 
 def _score(result: Result, model: str) -> str:
     one = result.pass_at.get(1)
-    shown = f"{percent_of(one)} {interval(one)}{describe_left_out(result.results, 1)}"
-    name = f"{model} on {benchmark_name(result)} ({result.run})"
-    return f"pass@1 {shown}  {name} {label_marks(result.marks)}".rstrip()
+    shown = (
+        f"{text.percent_of(one)} {text.interval(one)}{text.describe_left_out(result.results, 1)}"
+    )
+    name = f"{model} on {text.benchmark_name(result)} ({result.run})"
+    return f"pass@1 {shown}  {name} {text.label_marks(result.marks)}".rstrip()
 
 
 def _p_value(test: Significance) -> str:
@@ -122,8 +115,8 @@ def _could_show(found: Comparison) -> str:
 def summarize_family(found: ComparisonFamily, results: Sequence[Result]) -> list[str]:
     """Return a table of several results compared with a baseline, which is the first."""
     letters, names = found.groups.letters, name_runs(results)
-    ends = [(letters[one.run], one.run, label_marks(one.marks)) for one in results]
-    scores = [percent_of(one.pass_at.get(1)) for one in results]
+    ends = [(letters[one.run], one.run, text.label_marks(one.marks)) for one in results]
+    scores = [text.percent_of(one.pass_at.get(1)) for one in results]
     rows: list[tuple[str, ...]] = [
         (
             "", "pass@1", "to the baseline", "gained", "lost", "p", "Holm", "decision", "group",
@@ -137,7 +130,7 @@ def summarize_family(found: ComparisonFamily, results: Sequence[Result]) -> list
         one = member.comparison
         rows.append(
             (
-                name, score, f"{100 * one.difference:+.1f} {signed_interval(one.interval)}",
+                name, score, f"{100 * one.difference:+.1f} {text.signed_interval(one.interval)}",
                 str(len(one.gained)), str(len(one.lost)), f"{one.p_value:.3g}",
                 f"{member.adjusted_p_value:.3g}", member.decision, *end,
             )
@@ -145,12 +138,12 @@ def summarize_family(found: ComparisonFamily, results: Sequence[Result]) -> list
     margin = found.members[0].comparison.margin
     level = found.members[0].comparison.interval.level
     return [
-        *table(rows),
+        *text.table(rows),
         f"Intervals have the level {100 * level:.4g} %, so that all cover together with "
         f"{100 * (1 - found.alpha):g} %. Equivalent: less than {100 * margin:g} points.",
         "Models that share a letter cannot be distinguished (all pairs, Holm's correction).",
         *_suspicious(found),
-        *explain_marks(name for result in results for name in result.marks),
+        *text.explain_marks(name for result in results for name in result.marks),
     ]
 
 

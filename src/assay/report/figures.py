@@ -10,25 +10,11 @@ from pathlib import Path
 
 from assay.data.writing import write_whole
 from assay.errors import RunError, UsageError, install_hint
+from assay.report import plots
 from assay.report.leaderboard import Leaderboard
 from assay.report.leaderboard.board import Cell, LeaderboardBlock, Row
 from assay.report.leaderboard.entries import comparable_key
 from assay.report.leaderboard.measures import MEASURES
-from assay.report.plots import (
-    Difference,
-    Dot,
-    Drawing,
-    Forest,
-    HeatMap,
-    HeatRow,
-    Line,
-    Point,
-    Scatter,
-    draw_forest,
-    draw_heat_map,
-    draw_history,
-    draw_scatter,
-)
 from assay.report.plots.axes import WIDTH
 from assay.report.plots.svg import FONT
 from assay.report.text import benchmark_name
@@ -49,7 +35,7 @@ def check_plot_file(path: Path) -> None:
         raise UsageError(f"{path.parent}: is not a folder. Create it, or choose another place.")
 
 
-def write_plot(path: Path, drawing: Drawing) -> None:
+def write_plot(path: Path, drawing: plots.Drawing) -> None:
     """Write a plot as SVG, or as PNG if the file's name ends so and a converter is installed."""
     check_plot_file(path)
     if path.suffix.lower() == SVG:
@@ -75,7 +61,7 @@ def _render(svg: str) -> bytes:
     return bytes(resvg_py.svg_to_bytes(svg_string=svg, zoom=ZOOM))
 
 
-def draw_board(board: Leaderboard) -> Drawing:
+def draw_board(board: Leaderboard) -> plots.Drawing:
     """Return a plot of the first block: quality against ``board.pareto``, or problems by model."""
     if not board.blocks:
         raise UsageError("--plot: the leaderboard is empty. Choose other runs.")
@@ -86,10 +72,10 @@ def draw_board(board: Leaderboard) -> Drawing:
     data = map_problems(names, [(row.model, row.cells) for row in block.rows])
     if not data.problems:
         raise UsageError("--plot: no problem was judged. Choose finished runs.")
-    return draw_heat_map(data)
+    return plots.draw_heat_map(data)
 
 
-def draw_trade_off(block: LeaderboardBlock, name: str) -> Drawing:
+def draw_trade_off(block: LeaderboardBlock, name: str) -> plots.Drawing:
     """Return quality against one of the optional columns, for the models that have both."""
     measure = MEASURES[name]
     dots = tuple(dot for row in block.rows if (dot := _dot(row, name)))
@@ -97,22 +83,24 @@ def draw_trade_off(block: LeaderboardBlock, name: str) -> Drawing:
         raise UsageError(f"--plot: no model has both a score and {name}. Give --facts.")
     title = f"Quality by {name} on {', '.join(column.benchmark for column in block.columns)}"
     score = "pass@1" if len(block.columns) == 1 else "mean of pass@1"
-    return draw_scatter(Scatter(title, measure.heading, score, dots, measure.larger_is_better))
+    return plots.draw_scatter(
+        plots.Scatter(title, measure.heading, score, dots, measure.larger_is_better)
+    )
 
 
-def _dot(row: Row, name: str) -> Dot | None:
+def _dot(row: Row, name: str) -> plots.Dot | None:
     """Return a model's place. Only the score of a single benchmark has an interval."""
     value = row.measures.get(name)
     if value is None or value <= 0 or row.quality is None:
         return None
     cell = row.cells[0] if len(row.cells) == 1 else None
     low, high = cell.estimate.interval if cell and cell.estimate else (None, None)
-    return Dot(row.model, value, row.quality, low, high, row.pareto)
+    return plots.Dot(row.model, value, row.quality, low, high, row.pareto)
 
 
 def map_problems(
     benchmarks: Sequence[str], rows: Sequence[tuple[str, Sequence[Cell | None]]]
-) -> HeatMap:
+) -> plots.HeatMap:
     """Return which model solves which problem: the share of its samples that pass.
 
     A row is the name of a model and its cells, one per benchmark.
@@ -127,10 +115,10 @@ def map_problems(
         for _, cells in rows
     ]
     problems = dict.fromkeys(key for one in shares for key in one)
-    return HeatMap(
+    return plots.HeatMap(
         tuple(task for _, task in problems),
         tuple(
-            HeatRow(model, tuple(map(one.get, problems)))
+            plots.HeatRow(model, tuple(map(one.get, problems)))
             for (model, _), one in zip(rows, shares, strict=True)
         ),
         f"Problems by model: {', '.join(benchmarks)}",
@@ -139,18 +127,18 @@ def map_problems(
 
 def draw_comparison(
     comparison: Comparison, first: Result, second: Result, width: float = WIDTH
-) -> Drawing:
+) -> plots.Drawing:
     """Return the difference of two results, for all problems together."""
     row = _difference(second.model, comparison, comparison.decision)
     title = f"{second.model} compared with {first.model} on {benchmark_name(second)}"
     level = comparison.interval.level
-    forest = Forest(first.model, (row,), margin=comparison.margin, level=level, title=title)
-    return draw_forest(forest, width)
+    forest = plots.Forest(first.model, (row,), margin=comparison.margin, level=level, title=title)
+    return plots.draw_forest(forest, width)
 
 
 def draw_family(
     family: ComparisonFamily, results: Sequence[Result], width: float = WIDTH
-) -> Drawing:
+) -> plots.Drawing:
     """Return the differences of several results to a baseline, which is the first of them.
 
     Of models that have the same name, the runs are named too.
@@ -163,18 +151,21 @@ def draw_family(
         for r, m in zip(results[1:], family.members, strict=True)
     ]
     one = family.members[0].comparison
-    return draw_forest(
-        Forest(results[0].model, tuple(rows), margin=one.margin, level=one.interval.level), width
+    return plots.draw_forest(
+        plots.Forest(results[0].model, tuple(rows), margin=one.margin, level=one.interval.level),
+        width,
     )
 
 
-def _difference(name: str, found: Comparison, decision: str) -> Difference:
-    return Difference(name, found.difference, found.interval.low, found.interval.high, decision)
+def _difference(name: str, found: Comparison, decision: str) -> plots.Difference:
+    return plots.Difference(
+        name, found.difference, found.interval.low, found.interval.high, decision
+    )
 
 
-def draw_runs(runs: Sequence[RunEntry]) -> Drawing:
+def draw_runs(runs: Sequence[RunEntry]) -> plots.Drawing:
     """Return pass@1 over time on one benchmark. Runs are joined only if they are comparable."""
-    tracks: dict[tuple[str, str], list[Point]] = defaultdict(list)
+    tracks: dict[tuple[str, str], list[plots.Point]] = defaultdict(list)
     names = set()
     for run in runs:
         if point := _point(run):
@@ -189,13 +180,13 @@ def draw_runs(runs: Sequence[RunEntry]) -> Drawing:
         )
     models = Counter(model for model, _ in tracks)
     lines = [
-        Line(model if models[model] == 1 else f"{model} ({key[:8]})", tuple(points))
+        plots.Line(model if models[model] == 1 else f"{model} ({key[:8]})", tuple(points))
         for (model, key), points in tracks.items()
     ]
-    return draw_history(lines, name=names.pop())
+    return plots.draw_history(lines, name=names.pop())
 
 
-def _point(run: RunEntry) -> Point | None:
+def _point(run: RunEntry) -> plots.Point | None:
     one = run.result.pass_at.get(1) if run.result else None
     if one is None or not all(map(math.isfinite, (one.value, one.low, one.high))):
         return None
@@ -204,4 +195,4 @@ def _point(run: RunEntry) -> Point | None:
     except ValueError:
         return None
     time = time if time.tzinfo else time.replace(tzinfo=UTC)
-    return Point(time.timestamp(), one.value, one.low, one.high, run.run)
+    return plots.Point(time.timestamp(), one.value, one.low, one.high, run.run)

@@ -7,17 +7,7 @@ import io
 from collections.abc import Callable, Sequence
 
 from assay.data.printable import clean_line
-from assay.report.text import (
-    LEFT_OUT_NOTE,
-    describe_gap,
-    explain_marks,
-    interval,
-    label_marks,
-    level,
-    percent_of,
-    score,
-    table,
-)
+from assay.report import text
 from assay.runs import RunEntry
 
 WEIGHTS, JUDGE = "weights", "judge"
@@ -96,16 +86,18 @@ def history_table(runs: Sequence[RunEntry]) -> list[str]:
         "run", "benchmark", "model", *settings, "pass@1", _level(runs), *ten, "invalid", "protocol",
         "marks",
     )  # fmt: skip
-    lines = table([headings, *(_row(run, settings, shows_ten=shows_ten) for run in runs)])
+    lines = text.table([headings, *(_row(run, settings, shows_ten=shows_ten) for run in runs)])
     if any(run.result and run.result.results.left_out_as_failed for run in runs):
-        lines.append(LEFT_OUT_NOTE)
-    return lines + explain_marks(name for run in runs if run.result for name in run.result.marks)
+        lines.append(text.LEFT_OUT_NOTE)
+    return lines + text.explain_marks(
+        name for run in runs if run.result for name in run.result.marks
+    )
 
 
 def _level(runs: Sequence[RunEntry]) -> str:
     """Return the level of all intervals as ``95 %``, or ``interval`` if they have several."""
     ones = (run.result.pass_at.get(1) for run in runs if run.result)
-    found = {level(one) for one in ones if one}
+    found = {text.level(one) for one in ones if one}
     return found.pop() if len(found) == 1 else "interval"
 
 
@@ -129,18 +121,18 @@ def _row(run: RunEntry, settings: list[str], *, shows_ten: bool) -> tuple[str, .
         *(SETTINGS[name](run) for name in settings),
         *_scores(run, shows_ten=shows_ten),
         run.protocol.hash[:12],
-        label_marks(run.result.marks) if run.result else "",
+        text.label_marks(run.result.marks) if run.result else "",
     )
 
 
 def _scores(run: RunEntry, *, shows_ten: bool) -> tuple[str, ...]:
     if (result := run.result) is None:
         return ("unfinished", "", *([""] if shows_ten else []), "")
-    one = score(result.results, 1)
-    if gap := describe_gap(result.coverage):
+    one = text.score(result.results, 1)
+    if gap := text.describe_gap(result.coverage):
         one += f" incomplete: {gap}"
-    ten = [percent_of(result.pass_at.get(10))] if shows_ten else []
-    return (one, interval(result.pass_at.get(1)), *ten, str(result.results.invalid))
+    ten = [text.percent_of(result.pass_at.get(10))] if shows_ten else []
+    return (one, text.interval(result.pass_at.get(1)), *ten, str(result.results.invalid))
 
 
 def history_csv(runs: Sequence[RunEntry]) -> str:

@@ -13,15 +13,7 @@ from assay.formats.gguf.file import read_header
 from assay.formats.tensors import BLOCKS, GGML_TYPES
 from assay.formats.tokenizer_json import tokenizer_config, tokenizer_json
 from assay.formats.vocabulary import PRE_TOKENIZERS
-from assay.quality.check.opened import (
-    EngineOnlyError,
-    Opened,
-    SkippedError,
-    Template,
-    TensorPart,
-    Tokenizer,
-    common_faults,
-)
+from assay.quality.check import contents
 from assay.quality.check.shapes import ShapeSettings, settings_of
 
 if TYPE_CHECKING:
@@ -33,7 +25,7 @@ if TYPE_CHECKING:
 MARKS = ("bos", "eos", "unknown", "padding")
 
 
-def open_gguf(path: Path) -> Opened:
+def open_gguf(path: Path) -> contents.Contents:
     header = read_header(path, arrays=True, whole=False)
     for key, count in Counter(pair.key for pair in header.pairs).items():
         if count > 1:
@@ -42,7 +34,7 @@ def open_gguf(path: Path) -> Opened:
 
     def whole() -> None:
         if (count := metadata.get("split.count", 0)) and count != 1:
-            raise SkippedError(
+            raise contents.SkippedError(
                 f"this is one of {count} parts; join them with llama-gguf-split --merge"
             )
 
@@ -50,14 +42,16 @@ def open_gguf(path: Path) -> Opened:
         whole()
         return gguf_settings(metadata, shapes, str(path))
 
-    def tokenizer() -> Tokenizer:
+    def tokenizer() -> contents.Tokenizer:
         whole()
         return gguf_tokenizer(metadata, str(path))
 
-    return Opened(
+    return contents.Contents(
         summary=f"version {header.version}, {len(header.pairs)} entries of metadata",
         parts=lambda: [
-            TensorPart(t.name, GGML_TYPES.get(t.kind, ("",))[0], t.shape, path, t.start, t.size)
+            contents.TensorPart(
+                t.name, GGML_TYPES.get(t.kind, ("",))[0], t.shape, path, t.start, t.size
+            )
             for t in header.tensors
         ],
         faults=lambda parts: _faults(parts, header),
@@ -78,13 +72,13 @@ def gguf_settings(
     if family is None:
         raise ModelError("the metadata has no general.architecture")
     if family not in {known.name for known in ARCHITECTURES}:
-        raise SkippedError(f"unknown tensor shapes for the model family '{family}'")
+        raise contents.SkippedError(f"unknown tensor shapes for the model family '{family}'")
     if metadata.get(f"{family}.expert_count"):
-        raise SkippedError("unknown tensor shapes for mixtures of experts")
+        raise contents.SkippedError("unknown tensor shapes for mixtures of experts")
     for _, key in NUMBERS:
         value = metadata.get(f"{family}.{key}")
         if isinstance(value, list) and len(set(value)) > 1:
-            raise SkippedError(f"{family}.{key} differs from layer to layer")
+            raise contents.SkippedError(f"{family}.{key} differs from layer to layer")
     found = config_from_gguf(metadata, shapes, where).content
     tokens = metadata.get("tokenizer.ggml.tokens")
     if rows is None and isinstance(tokens, list):
@@ -92,7 +86,7 @@ def gguf_settings(
     return settings_of(found if rows is None else {**found, "vocab_size": rows})
 
 
-def gguf_tokenizer(metadata: Mapping[str, Any], where: str) -> Tokenizer:
+def gguf_tokenizer(metadata: Mapping[str, Any], where: str) -> contents.Tokenizer:
     """Check the vocabulary itself, then return the library's tokenizer if its kind is known."""
     get = {k.removeprefix("tokenizer.ggml."): v for k, v in metadata.items()}.get
     kind, tokens = get("model"), get("tokens")
@@ -113,20 +107,20 @@ def gguf_tokenizer(metadata: Mapping[str, Any], where: str) -> Tokenizer:
                 f"{name}_token_id is {number}, but there are only {len(tokens):,} tokens"
             )
     if kind != "gpt2":
-        raise EngineOnlyError(f"only llama.cpp can read a tokenizer of the kind '{kind}'")
+        raise contents.EngineOnlyError(f"only llama.cpp can read a tokenizer of the kind '{kind}'")
     if not isinstance(get("merges"), list):
         raise ModelError("there are no merges (tokenizer.ggml.merges is missing)")
     pre = get("pre", "default")
     if not any(pre in known.names for known in PRE_TOKENIZERS):
-        raise EngineOnlyError(f"only llama.cpp has the pre-tokenizer '{pre}'")
+        raise contents.EngineOnlyError(f"only llama.cpp has the pre-tokenizer '{pre}'")
     content = tokenizer_json(vocabulary_in(metadata, where), where).content
-    return Tokenizer(content=json.dumps(content))
+    return contents.Tokenizer(content=json.dumps(content))
 
 
-def gguf_template(metadata: Mapping[str, Any]) -> Template:
+def gguf_template(metadata: Mapping[str, Any]) -> contents.Template:
     text = metadata.get("tokenizer.chat_template")
     if not text:
-        raise SkippedError("a base model: it has no chat template")
+        raise contents.SkippedError("a base model: it has no chat template")
     if not isinstance(text, str):
         raise ModelError("the chat template is not a string")
     try:
@@ -137,11 +131,11 @@ def gguf_template(metadata: Mapping[str, Any]) -> Template:
             number = metadata.get(f"tokenizer.ggml.{name}_token_id")
             if isinstance(tokens, list) and isinstance(number, int) and number < len(tokens):
                 marks[f"{name}_token"] = tokens[number]
-    return Template(text, {k: v for k, v in marks.items() if isinstance(v, str)})
+    return contents.Template(text, {k: v for k, v in marks.items() if isinstance(v, str)})
 
 
-def _faults(parts: Sequence[TensorPart], header: GgufHeader) -> Iterator[str]:
-    yield from common_faults(parts)
+def _faults(parts: Sequence[contents.TensorPart], header: GgufHeader) -> Iterator[str]:
+    yield from contents.common_faults(parts)
     for part in parts:
         width = part.shape[-1] if part.shape else 1
         if part.encoding and width % BLOCKS[part.encoding][0]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError
 from assay.formats.architectures import ARCHITECTURES
-from assay.quality.check.opened import SkippedError
+from assay.quality.check.contents import SkippedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

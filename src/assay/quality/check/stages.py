@@ -15,9 +15,9 @@ from assay.models import describe_file, parse_reference
 from assay.progress import Reporter, Silent
 from assay.quality.check import shapes, texts, values, with_engine
 from assay.quality.check.apr import open_apr
+from assay.quality.check.contents import Contents, EngineOnlyError, SkippedError, TensorPart
 from assay.quality.check.folder import open_folder
 from assay.quality.check.gguf import open_gguf
-from assay.quality.check.opened import EngineOnlyError, Opened, SkippedError, TensorPart
 from assay.quality.check.texts import TrialQuestion
 
 if TYPE_CHECKING:
@@ -139,13 +139,13 @@ class _Case:
         return f"{title}, {self.path.stat().st_size / 1e6:,.1f} MB"
 
     def header(self) -> str:
-        return self._opened.summary
+        return self._contents.summary
 
     def index(self) -> str:
         parts = self._parts
         if not parts:
             raise ModelError("there are no tensors")
-        _none(self._opened.faults(parts))
+        _none(self._contents.faults(parts))
         inside = "each inside the file and with the size that its shape needs"
         return f"{len(parts):,} tensors, {inside}"
 
@@ -156,24 +156,24 @@ class _Case:
         return f"no NaN and no infinity in {size / 1e6:,.1f} MB of weights"
 
     def shapes(self) -> str:
-        settings = self._opened.settings(self._shapes)
+        settings = self._contents.settings(self._shapes)
         _none(shapes.wrong_shapes(settings, self._shapes))
         return str(settings)
 
     def layers(self) -> str:
-        settings = self._opened.settings(self._shapes)
+        settings = self._contents.settings(self._shapes)
         _none(shapes.missing(settings, self._shapes))
         head = "embedding and head" if shapes.HEAD in self._shapes else "embedding, also the head"
         return f"{head}; attention, MLP and norms in all {settings.layers} layers"
 
     def tokenizer(self) -> str:
         try:
-            return texts.try_parts(TrialQuestion(tokenizer=self._opened.tokenizer()))
+            return texts.try_parts(TrialQuestion(tokenizer=self._contents.tokenizer()))
         except EngineOnlyError as why:
             return self._by_engine(with_engine.round_trip, why)
 
     def template(self) -> str:
-        template = self._opened.template()
+        template = self._contents.template()
         try:
             return texts.try_parts(TrialQuestion(template=template))
         except EngineOnlyError as why:
@@ -190,12 +190,12 @@ class _Case:
             self._model.close()
 
     @cached_property
-    def _opened(self) -> Opened:
+    def _contents(self) -> Contents:
         return OPENERS[find_format(self.path)](self.path)
 
     @cached_property
     def _parts(self) -> Sequence[TensorPart]:
-        return self._opened.parts()
+        return self._contents.parts()
 
     @cached_property
     def _shapes(self) -> dict[str, tuple[int, ...]]:

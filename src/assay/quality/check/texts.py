@@ -17,7 +17,7 @@ from typing import Literal
 
 from assay.data import codec
 from assay.errors import ModelError, install_hint
-from assay.quality.check.opened import EngineOnlyError, Template, Tokenizer
+from assay.quality.check.contents import EngineOnlyError, Template, Tokenizer
 
 MEMORY = 2 << 30
 TEMPLATE_S = 3

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from assay.formats.huggingface.safetensors import BITS
 from assay.formats.tensors import APR_Q8, BLOCKS
-from assay.quality.check.opened import TensorPart
+from assay.quality.check.contents import TensorPart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -10,7 +10,7 @@ from assay.errors import ModelError, install_hint
 from assay.formats.format import find_format
 from assay.models import EngineOptions, open_model
 from assay.models.scoring import open_scorer
-from assay.quality.check.opened import SkippedError
+from assay.quality.check.contents import SkippedError
 from assay.quality.check.texts import MESSAGE, TEXTS, same_text
 from assay.types import Decoding, Message, Prompt, Request
 

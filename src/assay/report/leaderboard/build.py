@@ -10,17 +10,7 @@ from types import MappingProxyType
 
 from assay.errors import UsageError
 from assay.protocol import differences
-from assay.report.leaderboard.board import (
-    Baseline,
-    BaselineRow,
-    Cell,
-    Column,
-    GroupModels,
-    Leaderboard,
-    LeaderboardBlock,
-    ModelFacts,
-    Row,
-)
+from assay.report.leaderboard import board
 from assay.report.leaderboard.entries import (
     OF_BENCHMARK,
     WEIGHTS,
@@ -51,21 +41,21 @@ from assay.scoring.clusters import pool
 from assay.types import Decoding, Estimate
 
 RANK, MODEL = "rank", "model"  # what can be sorted by in addition to columns
-NO_FACTS: Mapping[str, ModelFacts] = MappingProxyType({})
+NO_FACTS: Mapping[str, board.ModelFacts] = MappingProxyType({})
 
 
 def leaderboard(
     results: Iterable[Result],
     *,
     unfinished: Iterable[RunEntry] = (),
-    baselines: Iterable[Baseline] = (),
-    facts: Mapping[str, ModelFacts] = NO_FACTS,
+    baselines: Iterable[board.Baseline] = (),
+    facts: Mapping[str, board.ModelFacts] = NO_FACTS,
     sort: str = RANK,
     columns: Sequence[str] = (),
     pareto: str = "",
     dollars_per_hour: float = 0.0,
-    group_models: GroupModels = group_by_tests,
-) -> Leaderboard:
+    group_models: board.GroupModels = group_by_tests,
+) -> board.Leaderboard:
     """Return one row per model and one column per benchmark, in blocks of comparable runs.
 
     ``sort`` is ``rank`` (the mean rank), ``model``, a benchmark or an optional column. ``facts``
@@ -82,7 +72,7 @@ def leaderboard(
     scores = list(baselines)
     blocks = tuple(builder.build(group, groups[0], scores) for group in groups)
     shown = {column.benchmark for block in blocks for column in block.columns}
-    return Leaderboard(
+    return board.Leaderboard(
         blocks=blocks,
         measures=measures,
         pareto=pareto,
@@ -112,31 +102,33 @@ def _check_choices(
 class _Builder:
     """The settings of a leaderboard, by which its blocks are built."""
 
-    facts: Mapping[str, ModelFacts]
+    facts: Mapping[str, board.ModelFacts]
     sort: str
     measures: tuple[str, ...]
     pareto: str
     dollars_per_hour: float
-    group_models: GroupModels | None
+    group_models: board.GroupModels | None
 
     def build(
-        self, block: BlockEntries, first: BlockEntries, scores: Sequence[Baseline]
-    ) -> LeaderboardBlock:
+        self, block: BlockEntries, first: BlockEntries, scores: Sequence[board.Baseline]
+    ) -> board.LeaderboardBlock:
         """Return a block with its rows in order."""
         runs = list(block.values())
         newest = [one[0] for one in runs]
         columns = tuple(
-            Column(f"{one.benchmark}{one.selection}", comparable_key(one.protocol))
+            board.Column(f"{one.benchmark}{one.selection}", comparable_key(one.protocol))
             for one in newest
         )
         models = list_models(block)
         names = name_rows(models)
         cells = [self._fill_column(one, names) for one in runs]
         rows = [
-            Row(names[model], tuple(one.get(model) for one in cells), self._find_facts(model, name))
+            board.Row(
+                names[model], tuple(one.get(model) for one in cells), self._find_facts(model, name)
+            )
             for model, name in models.items()
         ]
-        return LeaderboardBlock(
+        return board.LeaderboardBlock(
             settings=_describe_settings(newest[0]),
             differences="" if block is first else _describe_difference(first, block),
             recorded=bool(newest[0].protocol.origin),
@@ -147,7 +139,7 @@ class _Builder:
 
     def _fill_column(
         self, entries: Sequence[RunEntry], names: Mapping[ModelKey, str]
-    ) -> dict[ModelKey, Cell]:
+    ) -> dict[ModelKey, board.Cell]:
         """Return the cells of a benchmark with ranks. Only complete results take part in them."""
         by_model: dict[ModelKey, list[RunEntry]] = {}
         for entry in entries:
@@ -170,14 +162,14 @@ class _Builder:
             )  # fmt: skip
         return cells
 
-    def _find_facts(self, model: ModelKey, name: str) -> ModelFacts:
+    def _find_facts(self, model: ModelKey, name: str) -> board.ModelFacts:
         """Return the facts of a model by its weights, and then by its name."""
-        found = ModelFacts()
+        found = board.ModelFacts()
         for key in (*model[WEIGHTS : WEIGHTS + 1], name):
-            found = found.fill(self.facts.get(key, ModelFacts()))
+            found = found.fill(self.facts.get(key, board.ModelFacts()))
         return found
 
-    def _finish(self, rows: Sequence[Row], benchmarks: Sequence[str]) -> list[Row]:
+    def _finish(self, rows: Sequence[board.Row], benchmarks: Sequence[str]) -> list[board.Row]:
         """Return the rows with mean ranks, measures and Pareto marks, in order."""
         position = benchmarks.index(self.sort) if self.sort in benchmarks else None
         found = []
@@ -199,7 +191,7 @@ class _Builder:
             found = [replace(row, pareto=mark) for row, mark in zip(found, marks, strict=True)]
         return sorted(found, key=lambda row: (*self._sort_key(row, position), row.model))
 
-    def _sort_key(self, row: Row, position: int | None) -> tuple[float, ...]:
+    def _sort_key(self, row: board.Row, position: int | None) -> tuple[float, ...]:
         """Return a key that is smaller for rows further up. Rows without a value come last."""
         by_rank = math.inf if row.mean_rank is None else row.mean_rank
         if self.sort == MODEL:
@@ -231,29 +223,29 @@ def rank(values: Mapping[ModelKey, float]) -> dict[ModelKey, float]:
     return {model: ranks[value] for model, value in values.items()}
 
 
-def _value(cell: Cell) -> float:
+def _value(cell: board.Cell) -> float:
     """Return pass@1 without the last digits, in which equal scores can differ by rounding."""
     return round(cell.estimate.value, 12) if cell.estimate else math.nan
 
 
-def _ranks(row: Row) -> list[float]:
+def _ranks(row: board.Row) -> list[float]:
     return [cell.rank for cell in row.cells if cell and cell.rank is not None]
 
 
-def _mean_rank(row: Row) -> float | None:
+def _mean_rank(row: board.Row) -> float | None:
     """Return the mean over all columns; None if one of them has no complete result."""
     ranks = _ranks(row)
     return sum(ranks) / len(ranks) if len(ranks) == len(row.cells) else None
 
 
-def _quality(row: Row, position: int | None) -> float | None:
+def _quality(row: board.Row, position: int | None) -> float | None:
     """Return pass@1 in the column that is sorted by, or its mean over all columns."""
     cells = row.cells if position is None else row.cells[position : position + 1]
     values = [_value(cell) for cell in cells if cell and cell.state == "complete"]
     return sum(values) / len(values) if len(values) == len(cells) else None
 
 
-def _pool(row: Row) -> Estimate | None:
+def _pool(row: board.Row) -> Estimate | None:
     """Return the mean over all columns; None if one of them has no complete result."""
     complete = [cell for cell in row.cells if cell and cell.state == "complete"]
     if len(complete) < len(row.cells):
@@ -279,7 +271,7 @@ def _describe_settings(entry: RunEntry) -> str:
     return ", ".join(describe_settings(entry.result.config if entry.result else config, protocol))
 
 
-def _compare_coverage(cells: dict[ModelKey, Cell]) -> dict[ModelKey, Cell]:
+def _compare_coverage(cells: dict[ModelKey, board.Cell]) -> dict[ModelKey, board.Cell]:
     """Return the cells, with the number of problems that only other complete results score."""
     unscorable = {
         model: cell.result.results.unscorable.keys()
@@ -310,16 +302,16 @@ def _describe_difference(first: BlockEntries, other: BlockEntries) -> str:
 
 
 def _baseline_rows(
-    scores: Sequence[Baseline], columns: Sequence[Column]
-) -> tuple[BaselineRow, ...]:
+    scores: Sequence[board.Baseline], columns: Sequence[board.Column]
+) -> tuple[board.BaselineRow, ...]:
     """Return a row for every model of the baselines that has a score in one of the columns."""
     benchmarks = [column.benchmark for column in columns]
-    rows: dict[tuple[str, str], list[Baseline]] = {}
+    rows: dict[tuple[str, str], list[board.Baseline]] = {}
     for one in scores:
         if one.benchmark in benchmarks:
             rows.setdefault((one.kind, one.model), []).append(one)
     return tuple(
-        BaselineRow(
+        board.BaselineRow(
             model=model,
             kind=kind,
             sources=tuple(dict.fromkeys(one.source for one in found if one.source)),

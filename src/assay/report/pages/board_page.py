@@ -5,24 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from assay.report import leaderboard
 from assay.report.figures import draw_family, draw_runs, draw_trade_off, map_problems
-from assay.report.leaderboard import (
-    Baseline,
-    Cell,
-    Leaderboard,
-    LeaderboardBlock,
-    ModelFacts,
-    find_sizes,
-    leaderboard,
-)
+from assay.report.leaderboard import grid
 from assay.report.leaderboard.board import BaselineRow
-from assay.report.leaderboard.grid import (
-    KINDS,
-    find_shared,
-    list_block_notes,
-    list_notes,
-    own_marks,
-)
 from assay.report.leaderboard.inputs import bench_facts
 from assay.report.leaderboard.measures import MEASURES, mark_pareto, weigh
 from assay.report.pages.figures import WHOLE, figure, interval_cell
@@ -51,16 +37,16 @@ MOST_BROAD = 2  # benchmarks with three columns each; more have one
 Known = dict[tuple[str, str], str]  # keys of runs, by name and timestamp
 
 
-def build_board(sources: Sources) -> Leaderboard:
+def build_board(sources: Sources) -> leaderboard.Leaderboard:
     """Return the leaderboard of all runs, with groups of models that cannot be distinguished."""
     results = [run.entry.result for run in sources.runs if run.entry.result]
     identities = [one.model_identity for one in results if one.model_identity]
-    facts = find_sizes(one for one in identities if one.engine != RECORDED)
+    facts = leaderboard.find_sizes(one for one in identities if one.engine != RECORDED)
     benches = (one.document for one in sources.measurements)
     measured = dict(bench_facts(one) for one in benches if isinstance(one, BenchFile))
     for weights, speed in measured.items():
-        facts[weights] = speed.fill(facts.get(weights, ModelFacts()))
-    return leaderboard(
+        facts[weights] = speed.fill(facts.get(weights, leaderboard.ModelFacts()))
+    return leaderboard.leaderboard(
         results,
         unfinished=[run.entry for run in sources.runs if not run.entry.result],
         baselines=_baselines(sources),
@@ -69,17 +55,19 @@ def build_board(sources: Sources) -> Leaderboard:
     )
 
 
-def _baselines(sources: Sources) -> list[Baseline]:
+def _baselines(sources: Sources) -> list[leaderboard.Baseline]:
     """Return what the suites compare with: published scores and targets, of pass@1."""
     found = []
     for suite in sources.suites:
         found += [
-            Baseline(one.benchmark, one.model, one.score, one.source)
+            leaderboard.Baseline(one.benchmark, one.model, one.score, one.source)
             for one in suite.baselines
             if one.figure == "pass@1"
         ]
         found += [
-            Baseline(one.benchmark, f"target of {suite.suite}", one.score, kind="target")
+            leaderboard.Baseline(
+                one.benchmark, f"target of {suite.suite}", one.score, kind="target"
+            )
             for one in suite.targets
             if one.figure == "pass@1"
         ]
@@ -93,7 +81,7 @@ def render_board(sources: Sources) -> PageSection:
     blocks = "".join(
         _block(block, number, len(board.blocks), known) for number, block in enumerate(board.blocks)
     )
-    notes = "".join(f"<li>{text(note)}</li>" for note in list_notes(board))
+    notes = "".join(f"<li>{text(note)}</li>" for note in grid.list_notes(board))
     html = (
         '<header class="title"><p class="eyebrow">models by benchmarks</p><h1>Leaderboard</h1>'
         f'</header>{blocks}{board_figures(board, sources)}<ul class="notes">{notes}</ul>'
@@ -101,7 +89,7 @@ def render_board(sources: Sources) -> PageSection:
     return PageSection(BOARD, "Leaderboard", html)
 
 
-def _block(block: LeaderboardBlock, number: int, blocks: int, known: Known) -> str:
+def _block(block: leaderboard.LeaderboardBlock, number: int, blocks: int, known: Known) -> str:
     measures = [
         name for name in ("size", "speed") if any(row.measures.get(name) for row in block.rows)
     ]
@@ -110,7 +98,7 @@ def _block(block: LeaderboardBlock, number: int, blocks: int, known: Known) -> s
     for column in block.columns:
         headings += [column.benchmark] if compact else [column.benchmark, "95 % interval", "Group"]
     headings += [MEASURES[name].heading for name in measures]
-    shared = find_shared(block)
+    shared = grid.find_shared(block)
     rows = [
         [
             "" if row.mean_rank is None else f"{row.mean_rank:g}",
@@ -127,7 +115,7 @@ def _block(block: LeaderboardBlock, number: int, blocks: int, known: Known) -> s
     rows += [_foreign(row, len(measures), compact) for row in block.baselines]
     title = f"Block {number + 1}" if blocks > 1 else "Scores"
     kind = "board compact" if compact else "board"
-    notes = "".join(f"<li>{text(note)}</li>" for note in list_block_notes(block))
+    notes = "".join(f"<li>{text(note)}</li>" for note in grid.list_block_notes(block))
     everywhere = f'<p class="note">All scores: {tag_marks(shared)}</p>' if shared else ""
     return (
         f'<section class="panel main"><h2>{title} <small>{text(block.settings)}</small></h2>'
@@ -138,7 +126,7 @@ def _block(block: LeaderboardBlock, number: int, blocks: int, known: Known) -> s
 
 
 def _foreign(row: BaselineRow, measures: int, compact: bool) -> list[str]:
-    cells = ["", f"<em>{text(row.model)} ({KINDS[row.kind]})</em>"]
+    cells = ["", f"<em>{text(row.model)} ({grid.KINDS[row.kind]})</em>"]
     for score in row.scores:
         cells += ["" if score is None else f"<em>{percent(score)}</em>"]
         cells += [] if compact else ["", ""]
@@ -146,7 +134,7 @@ def _foreign(row: BaselineRow, measures: int, compact: bool) -> list[str]:
 
 
 def _show(
-    cell: Cell | None, known: Known, shared: tuple[MarkName, ...], compact: bool
+    cell: leaderboard.Cell | None, known: Known, shared: tuple[MarkName, ...], compact: bool
 ) -> list[str]:
     """Return the score, the interval with its bar, and the group, in three columns or in one.
 
@@ -158,13 +146,13 @@ def _show(
     shown = percent(one.value)
     value = link(join_key("run", key), shown) if key else text(shown)
     bold = f"<strong>{value}</strong>" if cell.best else value
-    score = f"{tag_marks(own_marks(cell, shared))} {bold}".lstrip()
+    score = f"{tag_marks(grid.own_marks(cell, shared))} {bold}".lstrip()
     if not compact:
         return [score, interval_cell(one), text(cell.group)]
     return [f"{score}<small>{text(f'{ends(one)} {cell.group}'.strip())}</small>"]
 
 
-def board_figures(board: Leaderboard, sources: Sources) -> str:
+def board_figures(board: leaderboard.Leaderboard, sources: Sources) -> str:
     """Return forest plots, heat maps, quality against size and speed, and scores over time."""
     parts: list[str] = []
     for block in board.blocks:
@@ -173,7 +161,7 @@ def board_figures(board: Leaderboard, sources: Sources) -> str:
     return f'<div class="panels broad">{"".join(parts)}</div>' if parts else ""
 
 
-def _forests(block: LeaderboardBlock) -> Iterator[str]:
+def _forests(block: leaderboard.LeaderboardBlock) -> Iterator[str]:
     """Yield the differences of all models to the best one, column by column."""
     for position, column in enumerate(block.columns):
         cells = (row.cells[position] for row in block.rows)
@@ -189,7 +177,7 @@ def _forests(block: LeaderboardBlock) -> Iterator[str]:
             yield figure(draw_family(family, [results[0], *others], WHOLE), note, "broad")
 
 
-def _heat_maps(block: LeaderboardBlock) -> Iterator[str]:
+def _heat_maps(block: leaderboard.LeaderboardBlock) -> Iterator[str]:
     """Yield which model solves which problem, column by column."""
     for position, column in enumerate(block.columns):
         rows = [
@@ -203,7 +191,7 @@ def _heat_maps(block: LeaderboardBlock) -> Iterator[str]:
             yield figure(draw_heat_map(data, WHOLE), note, "broad")
 
 
-def _trade_offs(block: LeaderboardBlock) -> Iterator[str]:
+def _trade_offs(block: leaderboard.LeaderboardBlock) -> Iterator[str]:
     """Yield quality against size and speed, if at least two models have both."""
     for name in ("size", "speed"):
         points = [weigh(row, name) if row.measures.get(name) else None for row in block.rows]

@@ -7,23 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from assay.report import plots
 from assay.report.pages.markup import ends, panel
 from assay.report.pages.run.data import RunData, RunSample
 from assay.report.pages.sources import ParityDocument
-from assay.report.plots import (
-    Bar,
-    BarChart,
-    Drawing,
-    Histogram,
-    HistogramGroup,
-    Line,
-    Point,
-    draw_bars,
-    draw_divergence,
-    draw_histogram,
-    draw_pass_curves,
-    draw_speed_curves,
-)
 from assay.runs import Result
 from assay.runs.compare import tally_problems
 from assay.runs.stores.bench_files import BenchFile
@@ -57,7 +44,7 @@ def interval_cell(one: Estimate) -> str:
     return f'<span class="interval-cell">{ends(one)}{bar}</span>'
 
 
-def figure(drawing: Drawing, note: str = "", kind: str = "") -> str:
+def figure(drawing: plots.Drawing, note: str = "", kind: str = "") -> str:
     """Return a plot as a titled part of a page."""
     return panel(drawing.title, f'<div class="plot">{drawing.embed()}</div>', note, kind)
 
@@ -67,8 +54,8 @@ def run_figures(data: RunData) -> str:
     samples = list(data.samples())
     if not samples:
         return ""
-    reasons = draw_bars(BarChart("Verdicts by reason", _reasons(samples)), HALF)
-    rules = draw_bars(BarChart("Extraction rules", _rules(samples)), HALF)
+    reasons = plots.draw_bars(plots.BarChart("Verdicts by reason", _reasons(samples)), HALF)
+    rules = plots.draw_bars(plots.BarChart("Extraction rules", _rules(samples)), HALF)
     curve = _pass_curve(data.source.entry.result)
     if curve:  # both in one panel, beside the curve
         content = (
@@ -81,19 +68,19 @@ def run_figures(data: RunData) -> str:
     return "".join((counts, curve, _lengths(data, samples), _times(samples)))
 
 
-def _rules(samples: Sequence[RunSample]) -> tuple[Bar, ...]:
+def _rules(samples: Sequence[RunSample]) -> tuple[plots.Bar, ...]:
     """Return the most frequent rules, and the others together."""
     rules = (sample.found.verdict.rule if sample.found.verdict else "" for sample in samples)
     counts = Counter(rule or "none" for rule in rules)
-    bars = [Bar(rule, count) for rule, count in counts.most_common(MOST_RULES)]
+    bars = [plots.Bar(rule, count) for rule, count in counts.most_common(MOST_RULES)]
     rest = counts.total() - sum(bar.count for bar in bars)
-    return tuple([*bars, Bar("others", rest)] if rest else bars)
+    return tuple([*bars, plots.Bar("others", rest)] if rest else bars)
 
 
-def _reasons(samples: Sequence[RunSample]) -> tuple[Bar, ...]:
+def _reasons(samples: Sequence[RunSample]) -> tuple[plots.Bar, ...]:
     counts = Counter((sample.reason, sample.status) for sample in samples)
     return tuple(
-        Bar(reason, count, KINDS.get(status, "other"))
+        plots.Bar(reason, count, KINDS.get(status, "other"))
         for (reason, status), count in counts.most_common()
     )
 
@@ -105,9 +92,9 @@ def _pass_curve(result: Result | None) -> str:
     if result is None or fewest < 2:
         return ""
     found = estimates(tallies, ks=_some_ks(fewest))
-    points = tuple(Point(one.k, one.value, one.low, one.high) for one in found)
+    points = tuple(plots.Point(one.k, one.value, one.low, one.high) for one in found)
     level = result.pass_at[1].level if 1 in result.pass_at else 0.95
-    return figure(draw_pass_curves((Line(result.model, points),), level, HALF))
+    return figure(plots.draw_pass_curves((plots.Line(result.model, points),), level, HALF))
 
 
 def _some_ks(most: int) -> tuple[int, ...]:
@@ -149,11 +136,12 @@ def _histogram(
             by_status.setdefault(status, []).append(float(value))
     order = sorted(by_status, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
     groups = tuple(
-        HistogramGroup(name, tuple(by_status[name]), KINDS.get(name, "other")) for name in order
+        plots.HistogramGroup(name, tuple(by_status[name]), KINDS.get(name, "other"))
+        for name in order
     )
     is_log = axis != "tokens"
-    plot = Histogram(title, axis, groups, is_log=is_log, limit=limit, limit_label="most")
-    return figure(draw_histogram(plot, HALF)) if groups else ""
+    plot = plots.Histogram(title, axis, groups, is_log=is_log, limit=limit, limit_label="most")
+    return figure(plots.draw_histogram(plot, HALF)) if groups else ""
 
 
 def bench_figure(found: BenchFile) -> str:
@@ -162,15 +150,15 @@ def bench_figure(found: BenchFile) -> str:
     Files can hold any numbers.
     """
     points = tuple(
-        Point(batch.sequences, one.median, one.min, one.max)
+        plots.Point(batch.sequences, one.median, one.min, one.max)
         for batch in found.figures.batches
         if (one := batch.tokens_per_second) and 0 < batch.sequences < MOST_PLOTTED
         if 0 <= one.min <= one.median <= one.max < MOST_PLOTTED
     )
-    return figure(draw_speed_curves((Line(found.model, points),))) if points else ""
+    return figure(plots.draw_speed_curves((plots.Line(found.model, points),))) if points else ""
 
 
 def parity_figure(found: ParityDocument) -> str:
     """Return the KL divergence by position."""
     values = found.kl_by_position
-    return figure(draw_divergence(found.model.name, values)) if values else ""
+    return figure(plots.draw_divergence(found.model.name, values)) if values else ""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from assay.data import codec
+from assay.report.pages import sources
 from assay.report.pages.figures import bench_figure, parity_figure
 from assay.report.pages.markup import (
     PageSection,
@@ -17,14 +18,6 @@ from assay.report.pages.markup import (
     table,
     text,
     tiles,
-)
-from assay.report.pages.sources import (
-    TITLES,
-    CheckDocument,
-    Measurement,
-    ParityDocument,
-    PerplexityDocument,
-    QaDocument,
 )
 from assay.report.text import duration
 from assay.runs.stores.bench_files import BenchFile, Spread
@@ -44,28 +37,28 @@ MACHINE = {
 }
 
 
-def render_measurement(found: Measurement) -> PageSection:
+def render_measurement(found: sources.Measurement) -> PageSection:
     """Return the page of a measurement."""
     body = RENDERERS[found.kind](found.document)
     html = (
-        f'<header class="title"><p class="eyebrow">{text(TITLES[found.kind])}</p>'
+        f'<header class="title"><p class="eyebrow">{text(sources.TITLES[found.kind])}</p>'
         f"<h1>{text(found.name)}</h1></header>{body}"
         f'<p class="note">From {text(found.path.name)}.</p>'
     )
     return PageSection(join_key("model", found.key), found.title, html)
 
 
-def summarize_measurement(found: Measurement) -> str:
+def summarize_measurement(found: sources.Measurement) -> str:
     """Return the main figure or the decision of a measurement as HTML, for a table."""
     match found.document:
-        case PerplexityDocument(results=figures):
+        case sources.PerplexityDocument(results=figures):
             return f"{figures.perplexity:.3f}"
         case BenchFile() as bench:
             rate = bench.highest_rate
             return "" if rate is None else f"{_number(rate)} tokens/s"
-        case CheckDocument(sound=sound):
+        case sources.CheckDocument(sound=sound):
             return _verdict("sound" if sound else "not sound")
-        case ParityDocument(decision=decision) | QaDocument(decision=decision):
+        case sources.ParityDocument(decision=decision) | sources.QaDocument(decision=decision):
             return _verdict(decision)
 
 
@@ -82,7 +75,7 @@ def _big(figure: str, what: str) -> str:
     )
 
 
-def _perplexity(found: PerplexityDocument) -> str:
+def _perplexity(found: sources.PerplexityDocument) -> str:
     figures = found.results
     headline = _big(f"{figures.perplexity:.3f}", "perplexity")
     sentence = "The text is too short for an interval."
@@ -176,7 +169,7 @@ def _tile_of(spread: Spread | None, unit: str) -> tuple[str, str]:
     return f"{_number(spread.median)} {unit}", ends
 
 
-def _parity(found: ParityDocument) -> str:
+def _parity(found: sources.ParityDocument) -> str:
     alike = found.agreement
     shown = tiles(
         [
@@ -216,7 +209,7 @@ def _met(decisions: Sequence[str], noun: str, one: str, several: str) -> str:
     return f"{good:,} of {count(len(decisions), noun)} {one if len(decisions) == 1 else several}"
 
 
-def _check(found: CheckDocument) -> str:
+def _check(found: sources.CheckDocument) -> str:
     rows = [(text(s.name), _verdict(s.status), text(s.reason)) for s in found.stages]
     content = table("Table of stages", ("Stage", "Status", "Finding"), rows, left=3)
     sentence = _met([stage.status for stage in found.stages], "stage", "passes", "pass")
@@ -224,7 +217,7 @@ def _check(found: CheckDocument) -> str:
     return f"{_hero(decision, f'{sentence}.', '', ())}{panel('Stages', content)}"
 
 
-def _qa(found: QaDocument) -> str:
+def _qa(found: sources.QaDocument) -> str:
     rows = [(text(i.name), _verdict(i.decision), text(i.reason)) for i in found.items]
     evidence = "".join(
         f"<details><summary>{text(item.name)}</summary><pre>{_show_figures(item.figures)}</pre>"

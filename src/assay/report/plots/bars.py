@@ -8,23 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from assay.report.plots.axes import (
-    AXIS_HEIGHT,
-    WIDTH,
-    Frame,
-    Key,
-    Scale,
-    Tick,
-    draw_baseline,
-    draw_legend,
-    draw_x_axis,
-    draw_y_axis,
-    linear_ticks,
-    log_ticks,
-    nice_step,
-    room_for_labels,
-    short,
-)
+from assay.report.plots import axes
 from assay.report.plots.svg import Drawing, colour, element, measure, number, text, tooltip
 
 ROW, BAR = 26.0, 16.0
@@ -50,7 +34,7 @@ class BarChart:
     unit: str = "samples"
 
 
-def draw_bars(data: BarChart, width: float = WIDTH) -> Drawing:
+def draw_bars(data: BarChart, width: float = axes.WIDTH) -> Drawing:
     """Return a bar per count, with the count and its share of all."""
     total = sum(bar.count for bar in data.bars)
     most = max((bar.count for bar in data.bars), default=0) or 1
@@ -115,7 +99,7 @@ def bin_edges(values: Sequence[float], *, is_log: bool = False, bins: int = BINS
         start = math.floor(first * per_decade)
         end = max(start + 1, math.floor(last * per_decade) + 1)
         return [10.0 ** (n / per_decade) for n in range(start, end + 1)]
-    step = nice_step(max(high - low, 1e-9), bins) if high > low else max(abs(high), 1.0) / 10
+    step = axes.nice_step(max(high - low, 1e-9), bins) if high > low else max(abs(high), 1.0) / 10
     if all(float(value).is_integer() for value in values):
         step = max(1.0, math.ceil(step))
     start = math.floor(low / step + 1e-9)
@@ -132,7 +116,7 @@ def count_bins(values: Sequence[float], edges: Sequence[float]) -> list[int]:
     return counts
 
 
-def draw_histogram(data: Histogram, width: float = WIDTH) -> Drawing:
+def draw_histogram(data: Histogram, width: float = axes.WIDTH) -> Drawing:
     """Return a column per bin. Zero and negative values are left out on a logarithmic axis."""
     groups = [(group, _usable(group.values, data.is_log)) for group in data.groups]
     everything = [value for _, values in groups for value in values]
@@ -140,28 +124,30 @@ def draw_histogram(data: Histogram, width: float = WIDTH) -> Drawing:
     columns = [(group, count_bins(values, edges)) for group, values in groups]
     totals = [sum(counts[i] for _, counts in columns) for i in range(len(edges) - 1)]
     y_ticks = [
-        Tick(t.value, f"{t.value:,.0f}")
-        for t in linear_ticks(0, max([*totals, 1]), 4)
+        axes.Tick(t.value, f"{t.value:,.0f}")
+        for t in axes.linear_ticks(0, max([*totals, 1]), 4)
         if t.value.is_integer()
     ]
     right = max([edges[-1], *([data.limit] if data.limit else [])])
     x_ticks = (
-        log_ticks(edges[0], right)
+        axes.log_ticks(edges[0], right)
         if data.is_log
-        else linear_ticks(edges[0], right, int(width / 90))
+        else axes.linear_ticks(edges[0], right, int(width / 90))
     )
     legend = LEGEND if len(data.groups) > 1 else 0.0
-    frame = Frame(room_for_labels(y_ticks), 8 + legend, width - 14, HEIGHT + legend - AXIS_HEIGHT)
+    frame = axes.Frame(
+        axes.room_for_labels(y_ticks), 8 + legend, width - 14, HEIGHT + legend - axes.AXIS_HEIGHT
+    )
     low, high = (edges[0], right) if data.is_log else (x_ticks[0].value, x_ticks[-1].value)
-    x = Scale(low, high, frame.left, frame.right, data.is_log)
-    y = Scale(0, y_ticks[-1].value, frame.bottom, frame.top)
-    keys = [Key(group.label, colour(group.kind)) for group, _ in groups]
+    x = axes.Scale(low, high, frame.left, frame.right, data.is_log)
+    y = axes.Scale(0, y_ticks[-1].value, frame.bottom, frame.top)
+    keys = [axes.Key(group.label, colour(group.kind)) for group, _ in groups]
     body = (
-        draw_legend(frame.left, 0, keys) if legend else "",
-        draw_x_axis(frame, x, x_ticks, data.axis),
-        draw_y_axis(frame, y, y_ticks, data.unit),
+        axes.draw_legend(frame.left, 0, keys) if legend else "",
+        axes.draw_x_axis(frame, x, x_ticks, data.axis),
+        axes.draw_y_axis(frame, y, y_ticks, data.unit),
         _draw_columns(columns, edges, x, y),
-        draw_baseline(frame),
+        axes.draw_baseline(frame),
         _draw_limit(data, frame, x),
     )
     return Drawing(width, HEIGHT + legend, data.title, _describe(data, everything), "".join(body))
@@ -182,7 +168,10 @@ def _describe(data: Histogram, values: list[float]) -> str:
 
 
 def _draw_columns(
-    columns: Sequence[tuple[HistogramGroup, list[int]]], edges: Sequence[float], x: Scale, y: Scale
+    columns: Sequence[tuple[HistogramGroup, list[int]]],
+    edges: Sequence[float],
+    x: axes.Scale,
+    y: axes.Scale,
 ) -> str:
     base = [0] * (len(edges) - 1)
     parts = []
@@ -205,10 +194,10 @@ def _draw_columns(
 
 
 def _edge(value: float) -> str:
-    return short(value) if value > 0 else "0"
+    return axes.short(value) if value > 0 else "0"
 
 
-def _draw_limit(data: Histogram, frame: Frame, x: Scale) -> str:
+def _draw_limit(data: Histogram, frame: axes.Frame, x: axes.Scale) -> str:
     if not data.limit:
         return ""
     at = x.place(data.limit)

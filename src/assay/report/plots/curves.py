@@ -8,26 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.data.printable import quantity
-from assay.report.plots.axes import (
-    AXIS_HEIGHT,
-    DAY,
-    WIDTH,
-    Frame,
-    Scale,
-    Tick,
-    describe_period,
-    draw_baseline,
-    draw_marker,
-    draw_vertical_interval,
-    draw_x_axis,
-    draw_y_axis,
-    linear_ticks,
-    log_ticks,
-    room_for_labels,
-    show_share,
-    spread,
-    time_ticks,
-)
+from assay.report.plots import axes
 from assay.report.plots.svg import Drawing, colour, element, measure, number, series_colour, text
 
 HEIGHT = 300.0
@@ -66,8 +47,8 @@ class LineChart:
     lines: Sequence[Line]
     x_name: str
     y_name: str
-    x_ticks: Sequence[Tick]
-    y_ticks: Sequence[Tick]
+    x_ticks: Sequence[axes.Tick]
+    y_ticks: Sequence[axes.Tick]
     x_range: tuple[float, float]
     hint: Callable[[Point], str] = str
     x_is_log: bool = False
@@ -75,10 +56,12 @@ class LineChart:
     bands: bool = False  # intervals as a band along the line instead of a bar per point
     markers: bool = True
     subtitle: str = ""
-    width: float = WIDTH
+    width: float = axes.WIDTH
 
 
-def draw_pass_curves(lines: Sequence[Line], level: float = 0.95, width: float = WIDTH) -> Drawing:
+def draw_pass_curves(
+    lines: Sequence[Line], level: float = 0.95, width: float = axes.WIDTH
+) -> Drawing:
     """Return pass@k by k with a band for every run. Estimates are between 0 and 1."""
     words = "; ".join(
         f"{line.label}: " + ", ".join(f"pass@{p.x:.0f} {100 * p.y:.1f} %" for p in line.points)
@@ -90,7 +73,7 @@ def draw_pass_curves(lines: Sequence[Line], level: float = 0.95, width: float = 
             title="pass@k by number of samples",
             description=f"Line plot with bands. {words}.",
             lines=lines,
-            hint=lambda p: f"pass@{p.x:.0f} {show_share(p.y, p.low, p.high)}",
+            hint=lambda p: f"pass@{p.x:.0f} {axes.show_share(p.y, p.low, p.high)}",
             x_name="k, samples per problem",
             y_name="pass@k",
             y_ticks=_share_ticks(lines),
@@ -107,7 +90,7 @@ def draw_history(lines: Sequence[Line], name: str = "") -> Drawing:
     times = [point.x for line in lines for point in line.points] or [0.0]
     first, last = min(times), max(times)
     if last - first < 60:
-        first, last = first - DAY / 2, last + DAY / 2
+        first, last = first - axes.DAY / 2, last + axes.DAY / 2
     words = "; ".join(
         f"{line.label}: {100 * line.points[0].y:.1f} % to {100 * line.points[-1].y:.1f} % "
         f"in {quantity(len(line.points), 'run')}"
@@ -119,10 +102,10 @@ def draw_history(lines: Sequence[Line], name: str = "") -> Drawing:
             title=f"pass@1 over time{f' on {name}' if name else ''}",
             description=f"Line plot with intervals. {words}.",
             lines=lines,
-            hint=lambda p: f"{show_share(p.y, p.low, p.high)} {p.name}",
-            x_name=f"time of the run (UTC), {describe_period(first, last)}",
+            hint=lambda p: f"{axes.show_share(p.y, p.low, p.high)} {p.name}",
+            x_name=f"time of the run (UTC), {axes.describe_period(first, last)}",
             y_name="pass@1",
-            x_ticks=time_ticks(first, last),
+            x_ticks=axes.time_ticks(first, last),
             y_ticks=_share_ticks(lines),
             x_range=(first, last),
             subtitle="Bars are the runs' intervals",
@@ -150,7 +133,7 @@ def draw_speed_curves(lines: Sequence[Line]) -> Drawing:
             ),
             x_name="sequences at once",
             y_name="tokens/s",
-            y_ticks=linear_ticks(0.0, max(_value_range(lines)[1], 1e-9)),
+            y_ticks=axes.linear_ticks(0.0, max(_value_range(lines)[1], 1e-9)),
             subtitle="Median of the rounds; bars are the minimum and maximum",
             **_count_axis(lines),
         )
@@ -165,7 +148,7 @@ def draw_divergence(label: str, values: Sequence[float]) -> Drawing:
     positive = [v for v in values if LEAST <= v <= MOST] or [0.1]
     low = 10.0 ** math.floor(math.log10(min(positive)))
     high = 10.0 ** math.ceil(math.log10(max(positive)))
-    x_ticks = linear_ticks(0, max(1, len(values) - 1), 8)
+    x_ticks = axes.linear_ticks(0, max(1, len(values) - 1), 8)
     return draw_lines(
         LineChart(
             title="KL divergence of the reference from the candidate",
@@ -175,7 +158,7 @@ def draw_divergence(label: str, values: Sequence[float]) -> Drawing:
             x_name="position in the prompt (tokens)",
             y_name="KL, nats per token",
             x_ticks=x_ticks,
-            y_ticks=log_ticks(low, high if high > low else 10 * low),
+            y_ticks=axes.log_ticks(low, high if high > low else 10 * low),
             x_range=(0, max(x_ticks[-1].value, 1)),
             y_is_log=True,
             markers=False,
@@ -203,16 +186,16 @@ def _value_range(lines: Sequence[Line]) -> tuple[float, float]:
     return (min(ends), max(ends)) if ends else (0.0, 1.0)
 
 
-def _share_ticks(lines: Sequence[Line]) -> list[Tick]:
+def _share_ticks(lines: Sequence[Line]) -> list[axes.Tick]:
     low, high = _value_range(lines)
-    return linear_ticks(low, min(high, 1.0), percent=True)
+    return axes.linear_ticks(low, min(high, 1.0), percent=True)
 
 
 def _count_axis(lines: Sequence[Line]) -> dict[str, Any]:
     """Return a logarithmic axis with a tick at every count that a point has."""
     counts = sorted({int(point.x) for line in lines for point in line.points}) or [1]
     return {
-        "x_ticks": [Tick(count, str(count)) for count in counts],
+        "x_ticks": [axes.Tick(count, str(count)) for count in counts],
         "x_range": (counts[0], max(counts[-1], counts[0] * 2)),
         "x_is_log": True,
     }
@@ -223,16 +206,16 @@ def draw_lines(chart: LineChart) -> Drawing:
     named = len(chart.lines) > 1
     widest = max((measure(line.label) for line in chart.lines), default=0.0)
     right = chart.width - (min(widest, LABEL_ROOM) + 22 if named else 14)
-    frame = Frame(room_for_labels(chart.y_ticks), 10, right, HEIGHT - AXIS_HEIGHT)
-    x = Scale(*chart.x_range, frame.left + 12, frame.right - 12, chart.x_is_log)
+    frame = axes.Frame(axes.room_for_labels(chart.y_ticks), 10, right, HEIGHT - axes.AXIS_HEIGHT)
+    x = axes.Scale(*chart.x_range, frame.left + 12, frame.right - 12, chart.x_is_log)
     low, high = chart.y_ticks[0].value, chart.y_ticks[-1].value
-    y = Scale(low, high, frame.bottom, frame.top, chart.y_is_log)
+    y = axes.Scale(low, high, frame.bottom, frame.top, chart.y_is_log)
     lines = [_order(line) for line in chart.lines]
     series = [_draw_line(chart, line, number, x, y) for number, line in enumerate(lines)]
     body = (
-        draw_x_axis(frame, x, chart.x_ticks, chart.x_name),
-        draw_y_axis(frame, y, chart.y_ticks, chart.y_name),
-        draw_baseline(frame),
+        axes.draw_x_axis(frame, x, chart.x_ticks, chart.x_name),
+        axes.draw_y_axis(frame, y, chart.y_ticks, chart.y_name),
+        axes.draw_baseline(frame),
         *(back for back, _ in series),
         *(front for _, front in series),
         _draw_names(lines, frame, x, y) if named else "",
@@ -242,7 +225,9 @@ def draw_lines(chart: LineChart) -> Drawing:
     )
 
 
-def _draw_line(chart: LineChart, line: Line, index: int, x: Scale, y: Scale) -> tuple[str, str]:
+def _draw_line(
+    chart: LineChart, line: Line, index: int, x: axes.Scale, y: axes.Scale
+) -> tuple[str, str]:
     """Return the intervals, and the line with its markers, which lie above all intervals."""
     stroke, markers = series_colour(index), chart.markers
     points = [(x.place(p.x), y.place(p.y)) for p in line.points]
@@ -256,14 +241,14 @@ def _draw_line(chart: LineChart, line: Line, index: int, x: Scale, y: Scale) -> 
     if markers:
         name = f"{line.label}: " if line.label else ""
         drawn += "".join(
-            draw_marker(a, b, stroke, f"{name}{chart.hint(p)}", index)
+            axes.draw_marker(a, b, stroke, f"{name}{chart.hint(p)}", index)
             for (a, b), p in zip(points, line.points, strict=True)
         )
     back = _draw_band(line, x, y, stroke) if chart.bands else _draw_bars(line, x, y, stroke)
     return back, drawn
 
 
-def _draw_band(line: Line, x: Scale, y: Scale, fill: str) -> str:
+def _draw_band(line: Line, x: axes.Scale, y: axes.Scale, fill: str) -> str:
     known = [(x.place(p.x), p.low, p.high) for p in line.points if p.low is not None]
     upper = [(at, y.place(high)) for at, _, high in known if high is not None]
     lower = [(at, y.place(low)) for at, low, _ in known if low is not None]
@@ -273,19 +258,19 @@ def _draw_band(line: Line, x: Scale, y: Scale, fill: str) -> str:
     return element("path", d=f"M{path}z", fill=fill, fill_opacity=0.16)
 
 
-def _draw_bars(line: Line, x: Scale, y: Scale, stroke: str) -> str:
+def _draw_bars(line: Line, x: axes.Scale, y: axes.Scale, stroke: str) -> str:
     return "".join(
-        draw_vertical_interval(x.place(p.x), y.place(p.low), y.place(p.high), stroke)
+        axes.draw_vertical_interval(x.place(p.x), y.place(p.low), y.place(p.high), stroke)
         for p in line.points
         if p.low is not None and p.high is not None
     )
 
 
-def _draw_names(lines: Sequence[Line], frame: Frame, x: Scale, y: Scale) -> str:
+def _draw_names(lines: Sequence[Line], frame: axes.Frame, x: axes.Scale, y: axes.Scale) -> str:
     """Return the names at the right, moved apart, each joined to the end of its line."""
     shown = [(index, line) for index, line in enumerate(lines) if line.points]
     ends = [(x.place(line.points[-1].x), y.place(line.points[-1].y)) for _, line in shown]
-    heights = spread([down for _, down in ends], LABEL_GAP, frame.top + 4, frame.bottom - 2)
+    heights = axes.spread([down for _, down in ends], LABEL_GAP, frame.top + 4, frame.bottom - 2)
     start, parts = frame.right + 8, []
     for (index, line), (across, down), height in zip(shown, ends, heights, strict=True):
         path = f"M{number(across + 6)} {number(down)}L{number(start - 2)} {number(height)}h8"

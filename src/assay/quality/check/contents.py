@@ -60,7 +60,7 @@ class Template:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class Contents:
     """What a file's header says. All functions may raise ModelError or SkippedError."""
 
     summary: str
