@@ -103,7 +103,10 @@ def parse_facts(content: Any) -> dict[str, ModelFacts]:
     if not isinstance(content, dict):
         raise ValueError("is not a mapping of models to facts, nor the output of `assay bench`")
     if "model_identity" in content and "figures" in content:
-        return _parse_bench(content)
+        try:
+            return dict([bench_facts(parse_bench(content))])
+        except ValueError as error:
+            raise ValueError(f"is not an output of `assay bench` ({error})") from error
     found = {}
     for model, facts in content.items():
         try:
@@ -111,13 +114,6 @@ def parse_facts(content: Any) -> dict[str, ModelFacts]:
         except ValueError as error:
             raise ValueError(f"{model}: {error}") from error
     return found
-
-
-def _parse_bench(content: Any) -> dict[str, ModelFacts]:
-    try:
-        return dict([bench_facts(parse_bench(content))])
-    except ValueError as error:
-        raise ValueError(f"is not an output of `assay bench` ({error})") from error
 
 
 def bench_facts(found: BenchFile) -> tuple[str, ModelFacts]:

@@ -63,13 +63,10 @@ def _cost_of(result: Result, tokens_per_s: float | None, dollars_per_hour: float
     if tokens_per_s:
         seconds = timing.tokens_generated / tokens_per_s
     else:
-        seconds = timing.generating_s or timing.inference_s / _batch_size(result)
+        parallel = result.environment.engine.get("parallel")
+        at_once = parallel if isinstance(parallel, int) and parallel > 0 else 1
+        seconds = timing.generating_s or timing.inference_s / at_once
     return seconds / 3600 * dollars_per_hour
-
-
-def _batch_size(result: Result) -> int:
-    found = result.environment.engine.get("parallel")
-    return found if isinstance(found, int) and found > 0 else 1
 
 
 def _per_gigabyte(row: Row, _: float) -> float | None:

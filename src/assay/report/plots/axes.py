@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -65,19 +65,13 @@ def linear_ticks(low: float, high: float, count: int = 5, percent: bool = False)
     step = nice_step((high - low) * factor, count)
     first = math.floor(low * factor / step + 1e-9)
     last = math.ceil(high * factor / step - 1e-9)
-    decimals = max(0, -math.floor(math.log10(step) + 1e-9), _decimals(step))
+    exact = next((d for d in range(6) if abs(step - round(step, d)) < 1e-9 * step), 6)
+    decimals = max(0, -math.floor(math.log10(step) + 1e-9), exact)
+    labels = [f"{n * step + 0.0:,.{decimals}f}" for n in range(first, last + 1)]
     return [
-        Tick(n * step / factor, _show(n * step, decimals) + (" %" if percent else ""))
-        for n in range(first, last + 1)
+        Tick(n * step / factor, label.replace("-", MINUS) + (" %" if percent else ""))
+        for n, label in enumerate(labels, first)
     ]
-
-
-def _decimals(step: float) -> int:
-    return next((d for d in range(6) if abs(step - round(step, d)) < 1e-9 * step), 6)
-
-
-def _show(value: float, decimals: int) -> str:
-    return f"{value + 0.0:,.{decimals}f}".replace("-", MINUS)
 
 
 def signed(value: float, decimals: int = 1) -> str:
@@ -102,18 +96,18 @@ def log_ticks(low: float, high: float, most: int = 8) -> list[Tick]:
         values = [d * 10.0**p for p in range(first, last + 1) for d in digits]
         inside = [v for v in values if low * (1 - 1e-9) <= v <= high * (1 + 1e-9)]
         if 2 <= len(inside) <= most:
-            return [Tick(v, _log_label(v, inside[0])) for v in inside]
+            return _label(inside)
     if high < 10 * low:
         found = [tick for tick in linear_ticks(low, high) if low <= tick.value <= high]
         return found if low >= 1e-4 else [Tick(t.value, _power(t.value)) for t in found]
     powers = range(first, last + 1, max(1, math.ceil((last - first) / most)))
-    values = [10.0**p for p in powers if low <= 10.0**p <= high]
-    return [Tick(v, _log_label(v, values[0])) for v in values]
+    return _label([10.0**p for p in powers if low <= 10.0**p <= high])
 
 
-def _log_label(value: float, first: float) -> str:
-    """Return a label in the same style for all values: powers of ten if the first is tiny."""
-    return short(value) if first >= 1e-3 else _power(value)
+def _label(values: Sequence[float]) -> list[Tick]:
+    """Return ticks with labels of the same style: powers of ten if the first is tiny."""
+    show = short if values[0] >= 1e-3 else _power
+    return [Tick(value, show(value)) for value in values]
 
 
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -265,44 +259,30 @@ def draw_baseline(frame: Frame) -> str:
     return element("path", d=line, stroke=colour("axis"), fill="none")
 
 
-def _circle(x: float, y: float, r: float) -> str:
-    return f"M{number(x - r)} {number(y)}a{number(r)} {number(r)} 0 1 0 {number(2 * r)} 0" + (
-        f"a{number(r)} {number(r)} 0 1 0 {number(-2 * r)} 0z"
-    )
+# Series are told apart by shape as well as by colour. Besides the circle, a shape is its size, its
+# start and the steps of its outline, in multiples of the radius.
+SHAPES: tuple[tuple[float, tuple[int, int], tuple[tuple[str, tuple[float, ...]], ...]], ...] = (
+    (0.9, (-1, -1), (("h", (2,)), ("v", (2,)), ("h", (-2,)))),  # square
+    (1.25, (0, -1), (("l", (1, 1)), ("l", (-1, 1)), ("l", (-1, -1)))),  # diamond
+    (1.2, (0, -1), (("l", (1, 1.8)), ("h", (-2,)))),  # triangle
+    (1.2, (0, 1), (("l", (1, -1.8)), ("h", (-2,)))),  # triangle that points down
+)
 
 
-def _square(x: float, y: float, r: float) -> str:
-    r *= 0.9
-    return f"M{number(x - r)} {number(y - r)}h{number(2 * r)}v{number(2 * r)}h{number(-2 * r)}z"
-
-
-def _diamond(x: float, y: float, r: float) -> str:
-    r *= 1.25
-    return f"M{number(x)} {number(y - r)}l{number(r)} {number(r)}l{number(-r)} {number(r)}" + (
-        f"l{number(-r)} {number(-r)}z"
-    )
-
-
-def _triangle(x: float, y: float, r: float) -> str:
-    r *= 1.2
-    return f"M{number(x)} {number(y - r)}l{number(r)} {number(1.8 * r)}h{number(-2 * r)}z"
-
-
-def _triangle_down(x: float, y: float, r: float) -> str:
-    r *= 1.2
-    return f"M{number(x)} {number(y + r)}l{number(r)} {number(-1.8 * r)}h{number(-2 * r)}z"
-
-
-# Series are told apart by shape as well as by colour.
-SHAPES: tuple[Callable[[float, float, float], str], ...] = (
-    _circle, _square, _diamond, _triangle, _triangle_down,
-)  # fmt: skip
+def _outline(x: float, y: float, r: float, shape: int) -> str:
+    if not (at := shape % (len(SHAPES) + 1)):
+        arc = f"a{number(r)} {number(r)} 0 1 0"
+        return f"M{number(x - r)} {number(y)}{arc} {number(2 * r)} 0{arc} {number(-2 * r)} 0z"
+    size, (right, down), steps = SHAPES[at - 1]
+    r *= size
+    moves = (command + " ".join(number(by * r) for by in numbers) for command, numbers in steps)
+    return f"M{number(x + right * r)} {number(y + down * r)}{''.join(moves)}z"
 
 
 def draw_marker(x: float, y: float, fill: str, hint: str = "", shape: int = 0, r: float = 4) -> str:
     """Return a marker with an edge in the colour of the page, so that neighbours stay apart."""
     return element(
-        "path", tooltip(hint) if hint else "", d=SHAPES[shape % len(SHAPES)](x, y, r), fill=fill,
+        "path", tooltip(hint) if hint else "", d=_outline(x, y, r, shape), fill=fill,
         stroke=colour("paper"), stroke_width=1.2,
     )  # fmt: skip
 
@@ -317,22 +297,14 @@ def draw_vertical_interval(x: float, low: float, high: float, stroke: str) -> st
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
-    """An entry of a legend."""
-
-    label: str
-    fill: str
-
-
-def draw_legend(left: float, top: float, keys: Sequence[Key], right: float = WIDTH) -> str:
-    """Return the entries side by side, as far as they fit."""
+def draw_legend(left: float, top: float, keys: Sequence[tuple[str, str]]) -> str:
+    """Return entries, each a label and a colour, side by side as far as they fit."""
     parts, x = [], left
-    for key in keys:
-        wide = min(measure(key.label, SIZE), 200)
-        if x + wide + 16 > right:
+    for label, fill in keys:
+        wide = min(measure(label, SIZE), 200)
+        if x + wide + 16 > WIDTH:
             break
-        parts.append(element("rect", x=x, y=top, width=10, height=10, rx=2, fill=key.fill))
-        parts.append(text(x + 15, top + 9.5, key.label, fill=colour("muted"), width=wide))
+        parts.append(element("rect", x=x, y=top, width=10, height=10, rx=2, fill=fill))
+        parts.append(text(x + 15, top + 9.5, label, fill=colour("muted"), width=wide))
         x += wide + 34
     return "".join(parts)

@@ -118,7 +118,10 @@ def count_bins(values: Sequence[float], edges: Sequence[float]) -> list[int]:
 
 def draw_histogram(data: Histogram, width: float = axes.WIDTH) -> Drawing:
     """Return a column per bin. Zero and negative values are left out on a logarithmic axis."""
-    groups = [(group, _usable(group.values, data.is_log)) for group in data.groups]
+    groups = [
+        (group, [v for v in group.values if math.isfinite(v) and (v > 0 or not data.is_log)])
+        for group in data.groups
+    ]
     everything = [value for _, values in groups for value in values]
     edges = bin_edges(everything, is_log=data.is_log)
     columns = [(group, count_bins(values, edges)) for group, values in groups]
@@ -128,7 +131,7 @@ def draw_histogram(data: Histogram, width: float = axes.WIDTH) -> Drawing:
         for t in axes.linear_ticks(0, max([*totals, 1]), 4)
         if t.value.is_integer()
     ]
-    right = max([edges[-1], *([data.limit] if data.limit else [])])
+    right = max(edges[-1], data.limit or edges[-1])
     x_ticks = (
         axes.log_ticks(edges[0], right)
         if data.is_log
@@ -141,7 +144,7 @@ def draw_histogram(data: Histogram, width: float = axes.WIDTH) -> Drawing:
     low, high = (edges[0], right) if data.is_log else (x_ticks[0].value, x_ticks[-1].value)
     x = axes.Scale(low, high, frame.left, frame.right, data.is_log)
     y = axes.Scale(0, y_ticks[-1].value, frame.bottom, frame.top)
-    keys = [axes.Key(group.label, colour(group.kind)) for group, _ in groups]
+    keys = [(group.label, colour(group.kind)) for group, _ in groups]
     body = (
         axes.draw_legend(frame.left, 0, keys) if legend else "",
         axes.draw_x_axis(frame, x, x_ticks, data.axis),
@@ -151,10 +154,6 @@ def draw_histogram(data: Histogram, width: float = axes.WIDTH) -> Drawing:
         _draw_limit(data, frame, x),
     )
     return Drawing(width, HEIGHT + legend, data.title, _describe(data, everything), "".join(body))
-
-
-def _usable(values: Sequence[float], is_log: bool) -> list[float]:
-    return [v for v in values if math.isfinite(v) and (v > 0 or not is_log)]
 
 
 def _describe(data: Histogram, values: list[float]) -> str:

@@ -50,38 +50,32 @@ def draw_forest(data: Forest, width: float = axes.WIDTH) -> Drawing:
     margin = 100 * (data.margin or 0.0)
     ticks = axes.linear_ticks(min([*ends, -margin, -1.0]), max([*ends, margin, 1.0]), 6)
     x = axes.Scale(ticks[0].value, ticks[-1].value, frame.left, frame.right)
+    right = frame.right + FIGURES
+    zero = f"M{number(x.place(0))} {number(frame.top - 4)}V{number(frame.bottom)}"
     body = [
         _draw_margin(frame, x, margin) if data.margin else "",
         axes.draw_x_axis(frame, x, ticks, f"difference in {data.score}, points (right is better)"),
         axes.draw_baseline(frame),
-        _draw_zero(frame, x),
-        _draw_headings(frame, data.level),
+        element("path", d=zero, stroke=colour("axis"), fill="none", stroke_width=1.3),
+        element(
+            "g",
+            text(right, 14, f"points [{100 * data.level:.4g} %]", anchor="end"),
+            text(right + 16, 14, "decision"),
+            fill=colour("muted"),
+        ),
     ]
     for index, row in enumerate(data.rows):
         body.append(_draw_row(row, frame, x, TOP + ROW * (index + 0.5) + 2, left))
+    words = "; ".join(f"{row.label}: {_figures(row)} points, {row.decision}" for row in data.rows)
+    shaded = f"; shaded: less than {100 * data.margin:g} points" if data.margin else ""
     return Drawing(
         width,
         frame.bottom + axes.AXIS_HEIGHT,
         data.title or f"Differences in {data.score} to {data.baseline}",
-        _describe(data),
+        f"Forest plot of differences in {data.score} to {data.baseline}. {words}.",
         "".join(body),
-        _subtitle(data),
+        f"{100 * data.level:.4g} % intervals{shaded}",
     )
-
-
-def _subtitle(data: Forest) -> str:
-    words = f"{100 * data.level:.4g} % intervals"
-    return f"{words}; shaded: less than {100 * data.margin:g} points" if data.margin else words
-
-
-def _describe(data: Forest) -> str:
-    rows = "; ".join(f"{row.label}: {_figures(row)} points, {row.decision}" for row in data.rows)
-    return f"Forest plot of differences in {data.score} to {data.baseline}. {rows}."
-
-
-def _figures(row: Difference) -> str:
-    low, high = (axes.signed(100 * v) for v in (row.low, row.high))
-    return f"{axes.signed(100 * row.value)} [{low}, {high}]"
 
 
 def _draw_margin(frame: axes.Frame, x: axes.Scale, margin: float) -> str:
@@ -92,19 +86,9 @@ def _draw_margin(frame: axes.Frame, x: axes.Scale, margin: float) -> str:
     )  # fmt: skip
 
 
-def _draw_zero(frame: axes.Frame, x: axes.Scale) -> str:
-    path = f"M{number(x.place(0))} {number(frame.top - 4)}V{number(frame.bottom)}"
-    return element("path", d=path, stroke=colour("axis"), fill="none", stroke_width=1.3)
-
-
-def _draw_headings(frame: axes.Frame, level: float) -> str:
-    right = frame.right + FIGURES
-    return element(
-        "g",
-        text(right, 14, f"points [{100 * level:.4g} %]", anchor="end"),
-        text(right + 16, 14, "decision"),
-        fill=colour("muted"),
-    )
+def _figures(row: Difference) -> str:
+    low, high = (axes.signed(100 * v) for v in (row.low, row.high))
+    return f"{axes.signed(100 * row.value)} [{low}, {high}]"
 
 
 def _draw_row(row: Difference, frame: axes.Frame, x: axes.Scale, y: float, left: float) -> str:

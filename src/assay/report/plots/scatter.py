@@ -59,17 +59,25 @@ def draw_scatter(data: Scatter) -> Drawing:
     direction = "right is better" if data.larger_is_better else "left is better"
     places = [(x.place(d.x), y.place(d.y)) for d in dots]
     corners = _find_corners(data, x, y)
+    lines = [
+        (min(a[0], b[0]) - 2, min(a[1], b[1]) - 2, max(a[0], b[0]) + 2, max(a[1], b[1]) + 2)
+        for a, b in itertools.pairwise(corners)
+    ]
     body = (
         axes.draw_x_axis(frame, x, x_ticks, f"{data.x_name} ({direction})"),
         axes.draw_y_axis(frame, y, y_ticks, data.y_name),
         axes.draw_baseline(frame),
         _draw_front(corners),
-        *(_draw_interval(d, x, y) for d in dots),
+        *(
+            axes.draw_vertical_interval(x.place(d.x), y.place(d.low), y.place(d.high), _fill(d))
+            for d in dots
+            if d.low is not None and d.high is not None
+        ),
         *(
             axes.draw_marker(*place, _fill(d), _hint(d, data), 2 if d.best else 0)
             for d, place in zip(dots, places, strict=True)
         ),
-        *_draw_labels(dots, places, frame, _obstacles(dots, places, x, y), _segments(corners)),
+        *_draw_labels(dots, places, frame, _obstacles(dots, places, x, y), lines),
     )
     words = "; ".join(_hint(dot, data) for dot in dots)
     return Drawing(
@@ -87,14 +95,6 @@ def _hint(dot: Dot, data: Scatter) -> str:
     return f"{about}, {data.x_name} {axes.short(dot.x)}{', not beaten' if dot.best else ''}"
 
 
-def _draw_interval(dot: Dot, x: axes.Scale, y: axes.Scale) -> str:
-    if dot.low is None or dot.high is None:
-        return ""
-    return axes.draw_vertical_interval(
-        x.place(dot.x), y.place(dot.low), y.place(dot.high), _fill(dot)
-    )
-
-
 def _find_corners(data: Scatter, x: axes.Scale, y: axes.Scale) -> list[Place]:
     """Return the border of what the models reach: the corners of steps through the best ones."""
     front = sorted((d for d in data.dots if d.best and d.x > 0), key=lambda d: (d.x, d.y))
@@ -104,13 +104,6 @@ def _find_corners(data: Scatter, x: axes.Scale, y: axes.Scale) -> list[Place]:
         corner = (before[0], place[1]) if data.larger_is_better else (place[0], before[1])
         found += [corner, place]
     return found
-
-
-def _segments(corners: Sequence[Place]) -> list[Box]:
-    return [
-        (min(a[0], b[0]) - 2, min(a[1], b[1]) - 2, max(a[0], b[0]) + 2, max(a[1], b[1]) + 2)
-        for a, b in itertools.pairwise(corners)
-    ]
 
 
 def _draw_front(corners: Sequence[Place]) -> str:
@@ -140,8 +133,13 @@ def _draw_labels(
         x, y = places[i]
         label = fit(dots[i].label, LONGEST, SMALL)
         wide = measure(label, SMALL)
-        options = [box for box in _candidates(x, y, wide) if _is_inside(box, frame)]
-        free = [box for box in options if not any(_overlap(box, other) for other in taken)]
+        free = [
+            box
+            for box in _candidates(x, y, wide)
+            if box[0] >= frame.left and box[2] <= frame.right + 12
+            if box[1] >= frame.top - 8 and box[3] <= frame.bottom
+            if not any(_overlap(box, other) for other in taken)
+        ]
         if not free:
             continue  # pointing at the marker still shows the name
         clear = (box for box in free if not any(_overlap(box, line) for line in lines))
@@ -182,11 +180,6 @@ def _candidates(x: float, y: float, wide: float) -> Iterator[Box]:
             gap = 9 if away < 2 else 14
             yield (x + gap, middle - LINE / 2, x + gap + wide, middle + LINE / 2)
             yield (x - gap - wide, middle - LINE / 2, x - gap, middle + LINE / 2)
-
-
-def _is_inside(box: Box, frame: axes.Frame) -> bool:
-    inside = box[0] >= frame.left and box[2] <= frame.right + 12
-    return inside and box[1] >= frame.top - 8 and box[3] <= frame.bottom
 
 
 def _overlap(a: Box, b: Box) -> bool:

@@ -32,12 +32,9 @@ def render_csv(board: Leaderboard) -> str:
     for number, block in enumerate(board.blocks, 1):
         for line in _lines(board, block):
             values = {"block": number, "settings": block.settings, **line}
-            writer.writerow({name: _text(value) for name, value in values.items()})
+            shown = {k: "" if v is None else clean_line(str(v)) for k, v in values.items()}
+            writer.writerow(shown)
     return file.getvalue()
-
-
-def _text(value: object) -> str:
-    return "" if value is None else clean_line(str(value))
 
 
 def _lines(board: Leaderboard, block: LeaderboardBlock) -> list[dict[str, object]]:

@@ -37,10 +37,7 @@ def table_lines(board: Leaderboard) -> list[tuple[Span, ...]]:
 def _block_lines(grid: Grid) -> list[tuple[Span, ...]]:
     headings = tuple(map(GridCell, grid.headings))
     rows = [headings, *grid.rows, *grid.foreign]
-    widths = [
-        max(len("".join(span.text for span in _spans(cell))) for cell in column)
-        for column in zip(*rows, strict=True)
-    ]
+    widths = [max(_width(_spans(cell)) for cell in column) for column in zip(*rows, strict=True)]
     lines: list[tuple[Span, ...]] = [(Span(grid.title, bold=True),), (Span(grid.subtitle),)]
     lines += [(Span(grid.shared, colour=COLOURS["property"]),)] if grid.shared else []
     lines += [(Span(""),)]
