@@ -160,14 +160,11 @@ def advise_on_form(result: Result) -> str:
         found = f"{share}: the model misunderstood the form of an answer."
     if result.protocol.origin:  # of recorded completions nothing else is known
         return found
-    return f"{found} Try {_suggest_limit(result) if cut_off > misread else _suggest_form(result)}."
-
-
-def _suggest_limit(result: Result) -> str:
-    limit = max(LEAST_LIMIT, 2 * result.config.decoding.max_tokens)
-    asking = result.config.asking
+    if cut_off <= misread:
+        return f"{found} Try {_suggest_form(result)}."
+    asking, tokens = result.config.asking, max(LEAST_LIMIT, 2 * result.config.decoding.max_tokens)
     thinks = "thinks" in result.environment.engine and asking and asking.thinking != "off"
-    return f"--max-tokens {limit}" + (", or --thinking off" if thinks else "")
+    return f"{found} Try --max-tokens {tokens}{', or --thinking off' if thinks else ''}."
 
 
 def _suggest_form(result: Result) -> str:

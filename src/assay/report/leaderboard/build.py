@@ -174,9 +174,10 @@ class _Builder:
         position = benchmarks.index(self.sort) if self.sort in benchmarks else None
         found = []
         for row in rows:
-            ranked = replace(
-                row, mean_rank=_mean_rank(row), quality=_quality(row, position), pooled=_pool(row)
-            )
+            ranks = _ranks(row)  # the mean is known if all columns have a complete result
+            mean = sum(ranks) / len(ranks) if len(ranks) == len(row.cells) else None
+            quality = _quality(row, position)
+            ranked = replace(row, mean_rank=mean, quality=quality, pooled=_pool(row))
             price = self.dollars_per_hour
             measures = {name: MEASURES[name].find(ranked, price) for name in self.measures}
             found.append(replace(ranked, measures=measures))
@@ -232,12 +233,6 @@ def _ranks(row: board.Row) -> list[float]:
     return [cell.rank for cell in row.cells if cell and cell.rank is not None]
 
 
-def _mean_rank(row: board.Row) -> float | None:
-    """Return the mean over all columns; None if one of them has no complete result."""
-    ranks = _ranks(row)
-    return sum(ranks) / len(ranks) if len(ranks) == len(row.cells) else None
-
-
 def _quality(row: board.Row, position: int | None) -> float | None:
     """Return pass@1 in the column that is sorted by, or its mean over all columns."""
     cells = row.cells if position is None else row.cells[position : position + 1]
@@ -262,13 +257,11 @@ def _pool(row: board.Row) -> Estimate | None:
 def _describe_settings(entry: RunEntry) -> str:
     """Return how a run was generated. Results of earlier versions have it outside the protocol."""
     protocol = entry.protocol
-    config = ConfigResult(
-        decoding=protocol.decoding or Decoding(),
-        asking=protocol.asking,
-        num_samples=protocol.n_samples,
+    config = entry.result.config if entry.result else ConfigResult(
+        protocol.decoding or Decoding(), protocol.asking, num_samples=protocol.n_samples,
         prompt_strategy=protocol.prompt_strategy,
-    )
-    return ", ".join(describe_settings(entry.result.config if entry.result else config, protocol))
+    )  # fmt: skip
+    return ", ".join(describe_settings(config, protocol))
 
 
 def _compare_coverage(cells: dict[ModelKey, board.Cell]) -> dict[ModelKey, board.Cell]:

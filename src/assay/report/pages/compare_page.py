@@ -45,14 +45,13 @@ class ComparedRuns:
 
 def compare_runs(a: RunSource, b: RunSource) -> ComparedRuns:
     """Return B compared with A. Raise UsageError if one of them is not finished."""
-    first, second = (_finished(run) for run in (a, b))
+    results = []
+    for run in (a, b):
+        if run.entry.result is None:
+            raise UsageError(f"{run.key}: is not finished. Wait for its result.")
+        results.append(run.entry.result)
+    first, second = results
     return ComparedRuns(a, b, first, second, compare(first, second))
-
-
-def _finished(run: RunSource) -> Result:
-    if run.entry.result is None:
-        raise UsageError(f"{run.key}: is not finished. Wait for its result.")
-    return run.entry.result
 
 
 def render_comparison(compared: ComparedRuns) -> PageSection:
@@ -76,8 +75,7 @@ def render_comparison(compared: ComparedRuns) -> PageSection:
         f'<p class="decision {DECISION_CLASSES[found.decision]}">'
         f"{text(_sentence(decision, b))}</p>",
         f"</div>{_aside(found, a, b)}</div>",
-        f'<div class="panels pair">{_table(found, first, second, a, b)}'
-        f"{_explanation(compared)}</div>",
+        f'<div class="panels pair">{_table(compared)}{_explanation(compared)}</div>',
         f'<div class="mount" data-mount="flips" data-a="{text(a.key)}" '
         f'data-b="{text(b.key)}"></div>',
         _lists(found),
@@ -168,23 +166,26 @@ def _warnings(found: Comparison, first: Result, second: Result) -> str:
 def _aside(found: Comparison, a: RunSource, b: RunSource) -> str:
     smallest = found.detectable.difference
     power = f"{100 * found.detectable.power:g} % power"
+    test = METHODS.get(found.test.method, "random sign-flip test")
     rows = [
         (f"A  {a.model}", f"{_score(a)} {tag_marks(found.marks_a)}"),
         (f"B  {b.model}", f"{_score(b)} {tag_marks(found.marks_b)}"),
         ("Problems", f"{found.problems:,}"),
-        ("p-value", text(f"{probability(found.p_value)} ({_test_name(found)})")),
+        ("p-value", text(f"{probability(found.p_value)} ({test})")),
         (
             "Could show",
             text("no difference" if smallest is None else f"{100 * smallest:.1f} points, {power}"),
         ),
         ("Margin of equivalence", f"{100 * found.margin:g} points"),
-        *_noise(found),
     ]
+    if noise := found.noise:
+        parts = f"{100 * noise.problems:.2f} from problems, {100 * noise.sampling:.2f} from samples"
+        rows += [
+            ("Standard error", f"{100 * noise.total:.2f} points"),
+            ("of which", parts),
+            ("With 4 times the samples", f"{100 * noise.with_samples(4):.2f} points"),
+        ]
     return f'<div class="aside">{facts(rows)}</div>'
-
-
-def _test_name(found: Comparison) -> str:
-    return METHODS.get(found.test.method, "random sign-flip test")
 
 
 def _score(run: RunSource) -> str:
@@ -194,14 +195,13 @@ def _score(run: RunSource) -> str:
     return link(join_key("run", run.key), shown)
 
 
-def _table(found: Comparison, first: Result, second: Result, a: RunSource, b: RunSource) -> str:
+def _table(compared: ComparedRuns) -> str:
     """Return the 2x2 table: of problems solved by at least one sample, if there are several."""
-    before, after = tally_problems(first), tally_problems(second)
-    pairs = [(before[task], after[task]) for task in before if task in after]
-    counts = paired_table(pairs)
-    several = max(found.samples) > 1
+    before, after = tally_problems(compared.first), tally_problems(compared.second)
+    counts = paired_table([(before[task], after[task]) for task in before if task in after])
+    several = max(compared.found.samples) > 1
     heads = ("passes", "fails") if not several else ("solves", "never solves")
-    name_a, name_b = text(a.model), text(b.model)
+    name_a, name_b = text(compared.a.model), text(compared.b.model)
     content = (
         '<table class="two"><caption class="hidden">Problems by outcome of A and B</caption>'
         f'<thead><tr><td></td><th scope="col">B {heads[0]}</th><th scope="col">B {heads[1]}</th>'
@@ -213,18 +213,6 @@ def _table(found: Comparison, first: Result, second: Result, a: RunSource, b: Ru
     )
     note = "A problem is solved if at least one of its samples passes." if several else ""
     return panel("Problems by outcome", content, note)
-
-
-def _noise(found: Comparison) -> list[tuple[str, str]]:
-    if found.noise is None:
-        return []
-    noise = found.noise
-    parts = f"{100 * noise.problems:.2f} from problems, {100 * noise.sampling:.2f} from samples"
-    return [
-        ("Standard error", f"{100 * noise.total:.2f} points"),
-        ("of which", parts),
-        ("With 4 times the samples", f"{100 * noise.with_samples(4):.2f} points"),
-    ]
 
 
 def _lists(found: Comparison) -> str:

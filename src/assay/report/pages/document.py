@@ -102,14 +102,14 @@ def _wrap(name: str, source: str) -> str:
         pairs = (item.split(" as ") for item in found[1].split(","))
         names += [(pair[-1].strip(), pair[0].strip()) for pair in pairs]
         source = source[: found.start()]
-    source = squeeze(IMPORT.sub(_import, source))
+    source = squeeze(
+        IMPORT.sub(
+            lambda m: f'const {{{m[1].replace(" as ", ": ")}}} = $modules["{m[2]}"];', source
+        )
+    )
     source = re.sub(r"^export (?=\w)", "", source, flags=re.M)
     exports = ", ".join(f"{outer}: {inner}" for outer, inner in names)
     return f'$modules["{name}"] = (() => {{\n{source}\nreturn {{ {exports} }};\n}})();\n'
-
-
-def _import(found: re.Match[str]) -> str:
-    return f'const {{{found[1].replace(" as ", ": ")}}} = $modules["{found[2]}"];'
 
 
 # Code of others in the script. Their licences want to be with every copy.
@@ -134,7 +134,7 @@ def security_policy(*, api: bool) -> str:
             "default-src 'none'",
             f"script-src {digest(EARLY)} {digest(bundle_script())}",
             f"style-src {digest(read_style())}",
-            f"connect-src {chr(39)}self{chr(39)}" if api else "connect-src 'none'",
+            "connect-src 'self'" if api else "connect-src 'none'",
             "base-uri 'none'",
             "form-action 'none'",
         ]
@@ -172,7 +172,11 @@ def render_document(
         '<header class="top" id="top"><a class="brand" href="#overview">assay</a>'
         '<nav id="trail" aria-label="Breadcrumb"></nav><div id="tools"></div></header>',
         '<main id="content" tabindex="-1">',
-        *map(_section, sections),
+        *(
+            f'<section class="page" id="{escape(one.key)}" data-title="{text(one.title)}" '
+            f'data-blocks="{escape(" ".join(one.blocks))}">{one.html}</section>'
+            for one in sections
+        ),
         '<section class="page" id="dynamic" hidden></section>',
         "</main>",
         '<footer class="bottom">Written by assay. This file sends no requests.</footer>'
@@ -184,13 +188,6 @@ def render_document(
     parts += [_embed(name, content) for name, content in (blocks or {}).items()]
     parts += [f'<script type="module">{bundle_script()}</script>', "</body>", "</html>"]
     return "\n".join(parts) + "\n"
-
-
-def _section(section: PageSection) -> str:
-    return (
-        f'<section class="page" id="{escape(section.key)}" data-title="{text(section.title)}" '
-        f'data-blocks="{escape(" ".join(section.blocks))}">{section.html}</section>'
-    )
 
 
 def encode(content: Any) -> bytes:

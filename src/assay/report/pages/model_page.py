@@ -220,10 +220,11 @@ def _check(found: sources.CheckDocument) -> str:
 def _qa(found: sources.QaDocument) -> str:
     rows = [(text(i.name), _verdict(i.decision), text(i.reason)) for i in found.items]
     evidence = "".join(
-        f"<details><summary>{text(item.name)}</summary><pre>{_show_figures(item.figures)}</pre>"
-        "</details>"
+        f"<details><summary>{text(item.name)}</summary><pre>{lines}</pre></details>"
         for item in found.items
         if item.figures
+        for figures in [codec.pretty(item.figures)[:LONGEST_FIGURES]]
+        for lines in ["\n".join(map(text, figures.splitlines()))]
     )
     digests = facts((name, f"<code>{text(value)}</code>") for name, value in found.sha256.items())
     about = [
@@ -240,10 +241,6 @@ def _qa(found: sources.QaDocument) -> str:
         f"{panel('Questions', table('Table of questions', headings, rows, left=3))}"
         f"{panel('Evidence', evidence)}{panel('Digests', digests)}{_identity(found.model)}"
     )
-
-
-def _show_figures(figures: object) -> str:
-    return "\n".join(map(text, codec.pretty(figures)[:LONGEST_FIGURES].splitlines()))
 
 
 def _decision(decision: str) -> str:
