@@ -6,10 +6,8 @@ Pure functions, which stand alone because contracts prove them (contracts/gate.y
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from collections.abc import Iterable
+from typing import Literal
 
 Decision = Literal["GO", "NO-GO", "INCONCLUSIVE"]
 EXIT_CODES: dict[Decision, int] = {"GO": 0, "NO-GO": 1, "INCONCLUSIVE": 3}

@@ -10,25 +10,20 @@ from __future__ import annotations
 import dataclasses
 import importlib.metadata
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from assay import models
 from assay.data import codec
 from assay.datasets import cache_dir
 from assay.errors import ModelError, UsageError
+from assay.models import EngineOptions, Model
 from assay.models.scoring import open_scorer
 from assay.quality.decision import overall
 from assay.quality.parity import fixed_prompts, logit_findings
 from assay.quality.parity.agreement import agreement, compare_rows
-from assay.quality.policy import load_policy
+from assay.quality.policy import Likeness, load_policy
 from assay.runs import KeptData
 from assay.runs.about import ParityGateOutcome
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from assay.models import EngineOptions, Model
-    from assay.quality.policy import Likeness
 
 PROMPTS = 6
 LIBRARIES = ("torch", "transformers", "triton", "xllamacpp")

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from assay.benchmarks import benchmarks, read_own
+from assay.benchmarks import Description, benchmarks, read_own
 from assay.data import codec
 from assay.data.printable import quantity
-from assay.datasets.states import check_data
+from assay.datasets.states import DataState, check_data
 from assay.pipeline.benchmark_check import KINDS, BenchmarkCheck, BenchmarkFinding
 from assay.report.text import table
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from assay.benchmarks import Description
-    from assay.datasets.states import DataState
 
 # built-in: part of the package; verified, damaged: on this machine; not-here: not downloaded yet;
 # own-files: the user gets them; unknown: the benchmark has no description.

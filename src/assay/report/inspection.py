@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from assay import benchmarks
 from assay.errors import AssayError, DataError, UsageError
 from assay.pipeline.problem_prompt import find_problem
 from assay.pipeline.prompt_settings import complete_prompt
+from assay.progress import Reporter
 from assay.prompts import find_strategy, name_parts
+from assay.protocol import RecordedProtocol
 from assay.report.text import table
 from assay.runs import RunReader
 from assay.runs.checks.run_folder import read_checked_result
 from assay.runs.history import describe_folder, find_folder
 from assay.runs.result import Result, SampleResult, read_samples
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from assay.progress import Reporter
-    from assay.protocol import RecordedProtocol
-    from assay.runs.result import SampleResult
-    from assay.types import Benchmark, Limits, Program, Prompt, Verdict
+from assay.types import Benchmark, Limits, Program, Prompt, Verdict
 
 Load = Callable[[str], "Benchmark"]  # takes the name of a benchmark
 

@@ -9,11 +9,11 @@ import itertools
 import secrets
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from assay import models
 from assay.errors import ModelError, UsageError
-from assay.models import EngineOptions
+from assay.models import EngineOptions, Loading, Model
 from assay.progress import Reporter, Silent
 from assay.quality.bench.prompts import prompt_of, texts
 from assay.quality.bench.throughput import (
@@ -24,11 +24,7 @@ from assay.quality.bench.throughput import (
     describe_machine,
     figures,
 )
-from assay.types import Decoding, Request
-
-if TYPE_CHECKING:
-    from assay.models import Loading, Model
-    from assay.types import Prompt, PromptForm
+from assay.types import Decoding, Prompt, PromptForm, Request
 
 SCHEMA = 1
 SHORT = 8  # tokens: of the prompt that loads a model, and made for each batch to warm up

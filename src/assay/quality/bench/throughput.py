@@ -6,19 +6,15 @@ import contextlib
 import os
 import platform
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from assay import __version__
 from assay.models import Loading
 from assay.runs.stores.bench_files import BatchFigures, Figures, Spread
 from assay.types import ModelIdentity, PromptForm
 from assay.work.machine import usable_cores
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from assay.errors import ModelError
 from assay.formats.apr.checkpoint import as_gguf, kept_tokenizer
@@ -14,10 +16,6 @@ from assay.formats.config import TokenizerConfig
 from assay.quality.check import contents
 from assay.quality.check.gguf import gguf_settings, gguf_tokenizer
 from assay.quality.check.shapes import ShapeSettings, settings_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
 
 def open_apr(path: Path) -> contents.Contents:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from assay.errors import ModelError
 from assay.formats.config import TokenizerConfig
@@ -11,10 +13,6 @@ from assay.formats.huggingface.folder import TOKENIZERS
 from assay.formats.huggingface.safetensors import BITS, SafetensorsIndex, read_index
 from assay.quality.check import contents
 from assay.quality.check.shapes import settings_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
 SETTINGS = "tokenizer_config.json"
 

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from assay.errors import ModelError
 from assay.formats.architectures import ARCHITECTURES, NUMBERS, config_from_gguf
 from assay.formats.gguf.checkpoint import vocabulary_in
-from assay.formats.gguf.file import read_header
+from assay.formats.gguf.file import GgufHeader, read_header
 from assay.formats.tensors import BLOCKS, GGML_TYPES
 from assay.formats.tokenizer_json import tokenizer_config, tokenizer_json
 from assay.formats.vocabulary import PRE_TOKENIZERS
 from assay.quality.check import contents
 from assay.quality.check.shapes import ShapeSettings, settings_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from assay.formats.gguf.file import GgufHeader
 
 MARKS = ("bos", "eos", "unknown", "padding")
 

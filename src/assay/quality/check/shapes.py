@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.errors import ModelError
 from assay.formats.architectures import ARCHITECTURES
 from assay.quality.check.contents import SkippedError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 EMBEDDING, HEAD, NORM = "model.embed_tokens.weight", "lm_head.weight", "model.norm.weight"
 # A layer's tensors; the letters of a shape are those of ShapeSettings.sizes.

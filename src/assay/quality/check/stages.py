@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import Literal
 
 from assay.errors import AssayError, ModelError, install_hint
 from assay.formats.architectures import hf_name
 from assay.formats.format import find_format, formats
 from assay.formats.huggingface.checkpoint import weight_files
-from assay.models import describe_file, parse_reference
+from assay.models import Model, ModelReference, describe_file, parse_reference
 from assay.progress import Reporter, Silent
 from assay.quality.check import shapes, texts, values, with_engine
 from assay.quality.check.apr import open_apr
@@ -19,12 +20,6 @@ from assay.quality.check.contents import Contents, EngineOnlyError, SkippedError
 from assay.quality.check.folder import open_folder
 from assay.quality.check.gguf import open_gguf
 from assay.quality.check.texts import TrialQuestion
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
-    from assay.models import Model, ModelReference
 
 Status = Literal["pass", "fail", "skipped"]
 STAGES = (

@@ -6,16 +6,14 @@ nothing is dequantised, and a file is read in pieces, however large its tensors 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO
+from pathlib import Path
+from typing import Any, BinaryIO
 
 from assay.formats.huggingface.safetensors import BITS
 from assay.formats.tensors import APR_Q8, BLOCKS
 from assay.quality.check.contents import TensorPart
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
 
 PIECE = 1 << 24  # bytes read at a time
 

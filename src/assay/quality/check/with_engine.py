@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from assay.errors import ModelError, install_hint
 from assay.formats.format import find_format
-from assay.models import EngineOptions, open_model
+from assay.models import EngineOptions, Model, ModelReference, open_model
 from assay.models.scoring import open_scorer
 from assay.quality.check.contents import SkippedError
 from assay.quality.check.texts import MESSAGE, TEXTS, same_text
-from assay.types import Decoding, Message, Prompt, Request
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from assay.models import Model, ModelReference
-    from assay.types import Completion
+from assay.types import Completion, Decoding, Message, Prompt, Request
 
 START = "def add(a, b):\n    return"
 TOKENS = 8

@@ -9,10 +9,12 @@ from __future__ import annotations
 import importlib
 import math
 import numbers
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.data import codec
 from assay.data.reading import FileReader
@@ -27,12 +29,7 @@ from assay.quality.contracts.files import (
     read_contracts,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from importlib.resources.abc import Traversable
-
-    Subject = Callable[..., Any]
-
+Subject = Callable[..., Any]
 FOLDER = "contracts"  # in the package when it is installed, else in the checkout
 FILES = FileReader(ContractError, "Give a YAML file; see docs/quality.md", 1 << 20, unpack=False)
 SHOWN = 120  # characters of a value

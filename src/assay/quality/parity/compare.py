@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from assay import benchmarks
-from assay.models.scoring import open_scorer
+from assay.models import Model
+from assay.models.scoring import Scorer, open_scorer
 from assay.progress import Reporter, Silent
 from assay.quality import perplexity
 from assay.quality.decision import Decision, at_least, at_most, overall
@@ -17,15 +18,9 @@ from assay.quality.parity.agreement import (
     first_difference,
     kl_by_position,
 )
+from assay.quality.policy import Likeness
 from assay.runs.about import Agreement
 from assay.types import Decoding, Message, Prompt, Request
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from assay.models import Model
-    from assay.models.scoring import Scorer
-    from assay.quality.policy import Likeness
 
 SILENT = Silent()
 PROMPTS = 8

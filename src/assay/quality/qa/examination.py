@@ -6,27 +6,20 @@ import contextlib
 import dataclasses
 import datetime
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from assay import __version__, models
 from assay.data import codec
 from assay.errors import AssayError
-from assay.models import EngineOptions, ModelReference
+from assay.models import EngineOptions, Model, ModelReference
 from assay.progress import Reporter, Silent
 from assay.quality.decision import Decision, overall
+from assay.quality.policy import Policy
 from assay.registry import Registry
 from assay.types import ModelIdentity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from assay.models import Model
-    from assay.progress import Reporter
-    from assay.quality.policy import Policy
 
 SILENT = Silent()
 LONGEST = 96  # tokens of the longest text that a check generates, with its prompt

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
 
 from assay import runs
 from assay.quality.decision import at_least
 from assay.quality.qa.checks.scores import RESULT_FILES, is_same_model
 from assay.quality.qa.examination import Examination, QaCheck, QaItem, qa_checks
-
-if TYPE_CHECKING:
-    from assay.runs import Comparison, Result
+from assay.runs import Comparison, Result
 
 NAME = "baseline"
 

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
 
 from assay import runs
 from assay.data.printable import quantity
 from assay.data.reading import FileReader
 from assay.errors import RunError
-from assay.protocol import compute_options
+from assay.protocol import RecordedProtocol, compute_options
 from assay.quality.decision import at_least
 from assay.quality.qa.examination import Examination, QaCheck, QaItem, qa_checks
-
-if TYPE_CHECKING:
-    from assay.protocol import RecordedProtocol
-    from assay.runs import Result
-    from assay.types import ModelIdentity
+from assay.runs import Result
+from assay.types import ModelIdentity
 
 RESULT_FILES = FileReader(RunError, "Restore it from a copy, or delete it", follow=False)
 IDENTITY = (
