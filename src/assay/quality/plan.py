@@ -36,7 +36,7 @@ SAMPLES = (1, 2, 5, 10, 20, 50, 100)
 
 @dataclass(frozen=True, slots=True)
 class SignTestPlan:
-    """What one sample per problem shows at a share of flips, by the exact sign test."""
+    """The power of one sample per problem at a share of flips, by the exact sign test."""
 
     discordance: float
     power: float  # to show the difference with the benchmark's problems
@@ -46,7 +46,7 @@ class SignTestPlan:
 
 @dataclass(frozen=True, slots=True)
 class SamplesPlan:
-    """What a number of samples per problem shows."""
+    """The smallest difference that a number of samples per problem shows."""
 
     samples: int
     standard_error: float
@@ -78,7 +78,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a benchmark can show about a difference."""
+    """The differences that a benchmark can show, and their cost."""
 
     benchmark: str
     problems: int
@@ -127,7 +127,15 @@ def plan(
         difference,
         power,
         alpha,
-        tuple(_plan_single(problems, d, difference, power, alpha) for d in discordances),
+        tuple(
+            SignTestPlan(
+                share,
+                sign_test_power(problems, share, difference, alpha),
+                detectable_difference(problems, share, power, alpha),
+                problems_for_sign_test(difference, share, power, alpha),
+            )
+            for share in discordances
+        ),
         noises,
         tuple(
             SamplesPlan(k, error, detectable_by_error(error, power, alpha))
@@ -137,17 +145,6 @@ def plan(
         needed,
         math.ceil(problems_needed(difference, noises.problems, 0.0, power, alpha)),
         _cost(pilots[0], problems * (needed or 1)) if pilots else None,
-    )
-
-
-def _plan_single(
-    problems: int, discordance: float, difference: float, power: float, alpha: float
-) -> SignTestPlan:
-    return SignTestPlan(
-        discordance,
-        sign_test_power(problems, discordance, difference, alpha),
-        detectable_difference(problems, discordance, power, alpha),
-        problems_for_sign_test(difference, discordance, power, alpha),
     )
 
 

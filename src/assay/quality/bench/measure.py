@@ -36,7 +36,7 @@ MOST_TOKENS, MOST_BATCH, MOST_ROUNDS = 1 << 20, 4096, 1000
 
 @dataclass(frozen=True, slots=True)
 class BenchConfig:
-    """What is measured. ``seed`` chooses the texts."""
+    """The settings of a measurement. ``seed`` chooses the texts."""
 
     model: str
     engine: EngineOptions = EngineOptions()  # noqa: RUF009 - frozen

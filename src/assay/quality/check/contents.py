@@ -61,7 +61,7 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a file's header says. All functions may raise ModelError or SkippedError."""
+    """The contents of a model's file. All functions may raise ModelError or SkippedError."""
 
     summary: str
     parts: Callable[[], Sequence[TensorPart]]

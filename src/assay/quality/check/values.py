@@ -6,9 +6,9 @@ nothing is dequantised, and a file is read in pieces, however large its tensors 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, BinaryIO
 
 from assay.formats.huggingface.safetensors import BITS
@@ -65,23 +65,16 @@ FLOATS: dict[str, tuple[Bits, ...]] = {
 
 def not_finite(parts: Sequence[TensorPart], progress: Callable[[int, int], None]) -> dict[str, int]:
     """Return how many blocks (or numbers) of each tensor are NaN or infinite, if any."""
-    total, done, found = sum(part.size for part in parts), 0, {}
-    for file, some in _by_file(parts).items():
-        with file.open("rb") as opened:
+    total, done, counts = sum(part.size for part in parts), 0, {}
+    ordered = sorted(parts, key=lambda part: (str(part.file), part.start))
+    for path, some in itertools.groupby(ordered, key=lambda part: part.file):
+        with path.open("rb") as file:
             for part in some:
-                if count := _count(opened, part):
-                    found[part.name] = count
+                if count := _count(file, part):
+                    counts[part.name] = count
                 done += part.size
                 progress(done, total)
-    return found
-
-
-def _by_file(parts: Sequence[TensorPart]) -> dict[Path, list[TensorPart]]:
-    """Return each file's tensors in the order of their positions."""
-    ordered: dict[Path, list[TensorPart]] = {}
-    for part in sorted(parts, key=lambda part: part.start):
-        ordered.setdefault(part.file, []).append(part)
-    return ordered
+    return counts
 
 
 def _count(file: BinaryIO, part: TensorPart) -> int:

@@ -12,7 +12,7 @@ from assay.models import EngineOptions, Model, ModelReference, open_model
 from assay.models.scoring import open_scorer
 from assay.quality.check.contents import SkippedError
 from assay.quality.check.texts import MESSAGE, TEXTS, same_text
-from assay.types import Completion, Decoding, Message, Prompt, Request
+from assay.types import Decoding, Message, Prompt, Request
 
 START = "def add(a, b):\n    return"
 TOKENS = 8
@@ -56,7 +56,13 @@ def forward(model: Model) -> str:
 
 def sample(model: Model) -> str:
     """Generate the likeliest tokens after a line of code. They must be text."""
-    done = _complete(model)
+    request = Request("check", 0, Prompt(text=START), Decoding(max_tokens=TOKENS), 0)
+    try:
+        (done,) = model.generate([request])
+    except ModelError as error:
+        raise _classify(error) from error
+    if done.error:
+        raise ModelError(done.error)
     if not done.text and done.tokens_generated <= 1:
         return f"after {START!r} the model generates nothing"
     if not done.text.strip("\ufffd\x00"):
@@ -87,17 +93,6 @@ def chat(model: Model) -> str:
     if MESSAGE not in text:
         raise ModelError(f"the rendered chat does not contain the message: {text[:80]!r}")
     return f"a message of {len(MESSAGE)} characters renders to {len(text)}"
-
-
-def _complete(model: Model) -> Completion:
-    request = Request("check", 0, Prompt(text=START), Decoding(max_tokens=TOKENS), 0)
-    try:
-        (done,) = model.generate([request])
-    except ModelError as error:
-        raise _classify(error) from error
-    if done.error:
-        raise ModelError(done.error)
-    return done
 
 
 def _classify(error: ModelError) -> Exception:

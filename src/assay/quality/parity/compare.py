@@ -39,7 +39,7 @@ class TokenDifference:
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """Where greedy texts diverge, in the reference's tokens. None means that they do not."""
+    """The places where greedy texts diverge, in the reference's tokens. None: they do not."""
 
     same: int
     of: int

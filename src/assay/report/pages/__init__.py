@@ -9,11 +9,6 @@ from assay.report.pages.site import ReportSite
 from assay.report.pages.sources import RunSource, Sources, open_sources
 
 __all__ = [
-    "PageLink",
-    "PageSection",
-    "ReportSite",
-    "RunSource",
-    "Sources",
-    "open_sources",
+    "PageLink", "PageSection", "ReportSite", "RunSource", "Sources", "open_sources",
     "render_document",
-]
+]  # fmt: skip

@@ -38,27 +38,6 @@ class Line:
     points: tuple[Point, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LineChart:
-    """Lines in one frame, with the ticks of both axes. ``hint`` is shown at a point."""
-
-    title: str
-    description: str
-    lines: Sequence[Line]
-    x_name: str
-    y_name: str
-    x_ticks: Sequence[axes.Tick]
-    y_ticks: Sequence[axes.Tick]
-    x_range: tuple[float, float]
-    hint: Callable[[Point], str] = str
-    x_is_log: bool = False
-    y_is_log: bool = False
-    bands: bool = False  # intervals as a band along the line instead of a bar per point
-    markers: bool = True
-    subtitle: str = ""
-    width: float = axes.WIDTH
-
-
 def draw_pass_curves(
     lines: Sequence[Line], level: float = 0.95, width: float = axes.WIDTH
 ) -> Drawing:
@@ -67,20 +46,18 @@ def draw_pass_curves(
         f"{line.label}: " + ", ".join(f"pass@{p.x:.0f} {100 * p.y:.1f} %" for p in line.points)
         for line in lines
     )
-    return draw_lines(
-        LineChart(
-            width=width,
-            title="pass@k by number of samples",
-            description=f"Line plot with bands. {words}.",
-            lines=lines,
-            hint=lambda p: f"pass@{p.x:.0f} {axes.show_share(p.y, p.low, p.high)}",
-            x_name="k, samples per problem",
-            y_name="pass@k",
-            y_ticks=_share_ticks(lines),
-            bands=True,
-            subtitle=f"Bands are {100 * level:g} % intervals",
-            **_count_axis(lines),
-        )
+    return _draw_lines(
+        width=width,
+        title="pass@k by number of samples",
+        description=f"Line plot with bands. {words}.",
+        lines=lines,
+        hint=lambda p: f"pass@{p.x:.0f} {axes.show_share(p.y, p.low, p.high)}",
+        x_name="k, samples per problem",
+        y_name="pass@k",
+        y_ticks=_share_ticks(lines),
+        bands=True,
+        subtitle=f"Bands are {100 * level:g} % intervals",
+        **_count_axis(lines),
     )
 
 
@@ -97,19 +74,17 @@ def draw_history(lines: Sequence[Line], name: str = "") -> Drawing:
         for line in lines
         if line.points
     )
-    return draw_lines(
-        LineChart(
-            title=f"pass@1 over time{f' on {name}' if name else ''}",
-            description=f"Line plot with intervals. {words}.",
-            lines=lines,
-            hint=lambda p: f"{axes.show_share(p.y, p.low, p.high)} {p.name}",
-            x_name=f"time of the run (UTC), {axes.describe_period(first, last)}",
-            y_name="pass@1",
-            x_ticks=axes.time_ticks(first, last),
-            y_ticks=_share_ticks(lines),
-            x_range=(first, last),
-            subtitle="Bars are the runs' intervals",
-        )
+    return _draw_lines(
+        title=f"pass@1 over time{f' on {name}' if name else ''}",
+        description=f"Line plot with intervals. {words}.",
+        lines=lines,
+        hint=lambda p: f"{axes.show_share(p.y, p.low, p.high)} {p.name}",
+        x_name=f"time of the run (UTC), {axes.describe_period(first, last)}",
+        y_name="pass@1",
+        x_ticks=axes.time_ticks(first, last),
+        y_ticks=_share_ticks(lines),
+        x_range=(first, last),
+        subtitle="Bars are the runs' intervals",
     )
 
 
@@ -123,20 +98,16 @@ def draw_speed_curves(lines: Sequence[Line]) -> Drawing:
         f"{line.label}: " + ", ".join(f"{p.y:,.1f} with {p.x:.0f}" for p in line.points)
         for line in lines
     )
-    return draw_lines(
-        LineChart(
-            title=f"Throughput by batch size{alone}",
-            description=f"Line plot of tokens per second by number of sequences. {words}.",
-            lines=lines,
-            hint=lambda p: (
-                f"{p.x:.0f} sequences: {p.y:,.1f} tokens/s [{p.low:,.1f}, {p.high:,.1f}]"
-            ),
-            x_name="sequences at once",
-            y_name="tokens/s",
-            y_ticks=axes.linear_ticks(0.0, max(_value_range(lines)[1], 1e-9)),
-            subtitle="Median of the rounds; bars are the minimum and maximum",
-            **_count_axis(lines),
-        )
+    return _draw_lines(
+        title=f"Throughput by batch size{alone}",
+        description=f"Line plot of tokens per second by number of sequences. {words}.",
+        lines=lines,
+        hint=lambda p: f"{p.x:.0f} sequences: {p.y:,.1f} tokens/s [{p.low:,.1f}, {p.high:,.1f}]",
+        x_name="sequences at once",
+        y_name="tokens/s",
+        y_ticks=axes.linear_ticks(0.0, max(_value_range(lines)[1], 1e-9)),
+        subtitle="Median of the rounds; bars are the minimum and maximum",
+        **_count_axis(lines),
     )
 
 
@@ -149,20 +120,17 @@ def draw_divergence(label: str, values: Sequence[float]) -> Drawing:
     low = 10.0 ** math.floor(math.log10(min(positive)))
     high = 10.0 ** math.ceil(math.log10(max(positive)))
     x_ticks = axes.linear_ticks(0, max(1, len(values) - 1), 8)
-    return draw_lines(
-        LineChart(
-            title="KL divergence of the reference from the candidate",
-            description=f"Line plot on a logarithmic axis, from {min(positive):.3g} to "
-            f"{max(positive):.3g} nats per token over {len(values)} positions.",
-            lines=[Line(label, _thin(values, low))] if values else [],
-            x_name="position in the prompt (tokens)",
-            y_name="KL, nats per token",
-            x_ticks=x_ticks,
-            y_ticks=axes.log_ticks(low, high if high > low else 10 * low),
-            x_range=(0, max(x_ticks[-1].value, 1)),
-            y_is_log=True,
-            markers=False,
-        )
+    return _draw_lines(
+        title="KL divergence of the reference from the candidate",
+        description=f"Line plot on a logarithmic axis, from {min(positive):.3g} to "
+        f"{max(positive):.3g} nats per token over {len(values)} positions.",
+        lines=[Line(label, _thin(values, low))] if values else [],
+        x_name="position in the prompt (tokens)",
+        y_name="KL, nats per token",
+        x_ticks=x_ticks,
+        y_ticks=axes.log_ticks(low, high if high > low else 10 * low),
+        x_range=(0, max(x_ticks[-1].value, 1)),
+        y_is_log=True,
     )
 
 
@@ -201,51 +169,55 @@ def _count_axis(lines: Sequence[Line]) -> dict[str, Any]:
     }
 
 
-def draw_lines(chart: LineChart) -> Drawing:
-    """Return the plot. Every line has its name at its end if there are several."""
-    named = len(chart.lines) > 1
-    widest = max((measure(line.label) for line in chart.lines), default=0.0)
-    right = chart.width - (min(widest, LABEL_ROOM) + 22 if named else 14)
-    frame = axes.Frame(axes.room_for_labels(chart.y_ticks), 10, right, HEIGHT - axes.AXIS_HEIGHT)
-    x = axes.Scale(*chart.x_range, frame.left + 12, frame.right - 12, chart.x_is_log)
-    low, high = chart.y_ticks[0].value, chart.y_ticks[-1].value
-    y = axes.Scale(low, high, frame.bottom, frame.top, chart.y_is_log)
-    lines = [_order(line) for line in chart.lines]
-    series = [_draw_line(chart, line, number, x, y) for number, line in enumerate(lines)]
+def _draw_lines(
+    *, title: str, description: str, lines: Sequence[Line], x_name: str, y_name: str,
+    x_ticks: Sequence[axes.Tick], y_ticks: Sequence[axes.Tick], x_range: tuple[float, float],
+    x_is_log: bool = False, y_is_log: bool = False, bands: bool = False,
+    hint: Callable[[Point], str] | None = None, subtitle: str = "", width: float = axes.WIDTH,
+) -> Drawing:  # fmt: skip
+    """Return lines in one frame. Every line has its name at its end if there are several.
+
+    Intervals are a bar per point, or with ``bands`` a band along the line. Without ``hint``, which
+    says what is shown at a point, points have no markers.
+    """
+    named = len(lines) > 1
+    widest = max((measure(line.label) for line in lines), default=0.0)
+    right = width - (min(widest, LABEL_ROOM) + 22 if named else 14)
+    frame = axes.Frame(axes.room_for_labels(y_ticks), 10, right, HEIGHT - axes.AXIS_HEIGHT)
+    x = axes.Scale(*x_range, frame.left + 12, frame.right - 12, x_is_log)
+    y = axes.Scale(y_ticks[0].value, y_ticks[-1].value, frame.bottom, frame.top, y_is_log)
+    lines = [_order(line) for line in lines]
+    draw_interval = _draw_band if bands else _draw_bars
     body = (
-        axes.draw_x_axis(frame, x, chart.x_ticks, chart.x_name),
-        axes.draw_y_axis(frame, y, chart.y_ticks, chart.y_name),
+        axes.draw_x_axis(frame, x, x_ticks, x_name),
+        axes.draw_y_axis(frame, y, y_ticks, y_name),
         axes.draw_baseline(frame),
-        *(back for back, _ in series),
-        *(front for _, front in series),
+        *(draw_interval(line, x, y, series_colour(at)) for at, line in enumerate(lines)),
+        *(_draw_line(line, at, x, y, hint) for at, line in enumerate(lines)),
         _draw_names(lines, frame, x, y) if named else "",
     )
-    return Drawing(
-        chart.width, HEIGHT, chart.title, chart.description, "".join(body), chart.subtitle
-    )
+    return Drawing(width, HEIGHT, title, description, "".join(body), subtitle)
 
 
 def _draw_line(
-    chart: LineChart, line: Line, index: int, x: axes.Scale, y: axes.Scale
-) -> tuple[str, str]:
-    """Return the intervals, and the line with its markers, which lie above all intervals."""
-    stroke, markers = series_colour(index), chart.markers
+    line: Line, index: int, x: axes.Scale, y: axes.Scale, hint: Callable[[Point], str] | None
+) -> str:
+    stroke = series_colour(index)
     points = [(x.place(p.x), y.place(p.y)) for p in line.points]
     path = "M" + "L".join(f"{number(a)} {number(b)}" for a, b in points)
-    dash = DASHES[(index // 8) % len(DASHES)] if not markers or index < 8 else DASHES[1]
+    dash = DASHES[(index // 8) % len(DASHES)] if not hint or index < 8 else DASHES[1]
     attributes = {"stroke_dasharray": dash} if dash else {}
     drawn = element(
         "path", d=path, fill="none", stroke=stroke, stroke_linejoin="round",
-        stroke_width=1.8 if markers else 1.1, **attributes,
+        stroke_width=1.8 if hint else 1.1, **attributes,
     )  # fmt: skip
-    if markers:
+    if hint:
         name = f"{line.label}: " if line.label else ""
         drawn += "".join(
-            axes.draw_marker(a, b, stroke, f"{name}{chart.hint(p)}", index)
+            axes.draw_marker(a, b, stroke, f"{name}{hint(p)}", index)
             for (a, b), p in zip(points, line.points, strict=True)
         )
-    back = _draw_band(line, x, y, stroke) if chart.bands else _draw_bars(line, x, y, stroke)
-    return back, drawn
+    return drawn
 
 
 def _draw_band(line: Line, x: axes.Scale, y: axes.Scale, fill: str) -> str:
