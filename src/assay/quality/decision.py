@@ -29,7 +29,7 @@ def at_most(low: float, high: float, bound: float) -> Decision:
 
 def overall(decisions: Iterable[Decision]) -> Decision:
     """Return NO-GO if any decision is that, and GO only if all are, and there is one."""
-    found = set(decisions)
-    if "NO-GO" in found:
+    kinds = set(decisions)
+    if "NO-GO" in kinds:
         return "NO-GO"
-    return "GO" if found == {"GO"} else "INCONCLUSIVE"
+    return "GO" if kinds == {"GO"} else "INCONCLUSIVE"

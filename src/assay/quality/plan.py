@@ -168,13 +168,13 @@ def _discordance(pairs: Sequence[tuple[Tally, Tally]]) -> float:
 
 
 def _noises(pilots: Sequence[Result], pairs: Sequence[tuple[Tally, Tally]]) -> Noises:
-    if pairs and (found := two_noises(pairs)):
+    if pairs and (noise := two_noises(pairs)):
         n = len(pairs)
         a, b = zip(*pairs, strict=True)
         alone = math.fsum(sampling_variance(t) / t.n for pair in pairs for t in pair) / n / n
-        shared = found.sampling**2 / alone if alone else 1.0  # less than 1 if seeds are the same
+        shared = noise.sampling**2 / alone if alone else 1.0  # less than 1 if seeds are the same
         sampling = shared * (_mean_sampling(a) + _mean_sampling(b))
-        return Noises(n * found.problems**2, sampling, "measured by both pilots")
+        return Noises(n * noise.problems**2, sampling, "measured by both pilots")
     if pairs:  # of single samples, whose flips are the sum of both noises
         scale = _discordance(pairs) / (PROBLEM_NOISE + SAMPLING_NOISE)
         source = "flips measured by both pilots, their part in samples assumed"

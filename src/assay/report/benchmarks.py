@@ -88,21 +88,21 @@ def _state(
 ) -> BenchmarkState:
     if about is None:
         return BenchmarkState(name)
-    found = BenchmarkState(
+    entry = BenchmarkState(
         name, about.problems, about.licence or None, about.environment, group=about.group,
         suites=about.suites,
     )  # fmt: skip
     if about.place:
-        return dataclasses.replace(found, data="own-files", path=about.place)
+        return dataclasses.replace(entry, data="own-files", path=about.place)
     if (wanted := about.data) is None:
-        return dataclasses.replace(found, data="built-in")
+        return dataclasses.replace(entry, data="built-in")
     if wanted.name not in states:
         states[wanted.name] = check_data(wanted, data_dir)
     state = states[wanted.name]
     if wanted.origin and state.state == "not here":  # cannot be downloaded
-        return dataclasses.replace(found, data="own-files", path=wanted.path)
+        return dataclasses.replace(entry, data="own-files", path=wanted.path)
     return dataclasses.replace(
-        found, version=wanted.version, sha256=wanted.sha256, data=STATUSES[state.state],
+        entry, version=wanted.version, sha256=wanted.sha256, data=STATUSES[state.state],
         path=state.path, detail=state.detail,
     )  # fmt: skip
 
@@ -134,25 +134,25 @@ MOST_ROWS = 20  # of one kind
 LONGEST = 160  # characters of a line
 
 
-def summarize_check(found: BenchmarkCheck) -> list[str]:
+def summarize_check(check: BenchmarkCheck) -> list[str]:
     """Return the lines of a table of findings, and of a summary."""
-    counts = Counter(one.kind for one in found.findings)
+    counts = Counter(one.kind for one in check.findings)
     rows: list[tuple[str, ...]] = []
     for kind, count in counts.items():
-        listed = [one for one in found.findings if one.kind == kind]
+        listed = [one for one in check.findings if one.kind == kind]
         rows += [(one.severity, kind, one.task_id, _describe(one)) for one in listed[:MOST_ROWS]]
         if count > MOST_ROWS:
             more = f"{count - MOST_ROWS} more, which --json lists"
             rows.append((listed[0].severity, kind, "…", more))
     lines = table([("", "finding", "task", "detail"), *rows]) if rows else []
-    times = f"{found.repeat} times" if found.repeat > 1 else "once"
+    times = f"{check.repeat} times" if check.repeat > 1 else "once"
     return [
         *lines,
-        f"{found.benchmark} {found.version}: {quantity(found.problems, 'problem')}",
-        f"  references  {found.references_passed} of {found.references} pass, judged {times}",
-        f"  tests       {found.problems - found.shared} in a separate process, {found.shared} in "
+        f"{check.benchmark} {check.version}: {quantity(check.problems, 'problem')}",
+        f"  references  {check.references_passed} of {check.references} pass, judged {times}",
+        f"  tests       {check.problems - check.shared} in a separate process, {check.shared} in "
         "the program's interpreter",
-        f"  findings    {quantity(found.errors, 'error')}, {quantity(found.warnings, 'warning')}",
+        f"  findings    {quantity(check.errors, 'error')}, {quantity(check.warnings, 'warning')}",
     ]
 
 
@@ -163,8 +163,8 @@ def _describe(finding: BenchmarkFinding) -> str:
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
 
 
-def render_check(found: BenchmarkCheck) -> dict[str, Any]:
+def render_check(check: BenchmarkCheck) -> dict[str, Any]:
     """Return a check as JSON-ready data, with the severity of each finding."""
-    findings = [{"severity": one.severity, **codec.to_json(one)} for one in found.findings]
-    counts = {"errors": found.errors, "warnings": found.warnings}
-    return {**codec.to_json(found), **counts, "findings": findings}
+    findings = [{"severity": one.severity, **codec.to_json(one)} for one in check.findings]
+    counts = {"errors": check.errors, "warnings": check.warnings}
+    return {**codec.to_json(check), **counts, "findings": findings}

@@ -29,35 +29,37 @@ MORE_SAMPLES = 4  # times as many: the sampling noise is halved
 MOST_SUSPICIOUS = 10  # problems in text; the JSON has all
 
 
-def summarize_comparison(found: Comparison, first: Result, second: Result) -> list[str]:
+def summarize_comparison(outcome: Comparison, first: Result, second: Result) -> list[str]:
     """Return the lines for a comparison of two results."""
     results = (first, second)
-    over, ends = f"over {found.problems} problems", found.interval
-    if not found.is_paired:
+    over, ends = f"over {outcome.problems} problems", outcome.interval
+    if not outcome.is_paired:
         judged = [sum(problem.n > 0 for problem in one.problems) for one in results]
         over = f"over {judged[0]} and {judged[1]} different problems"
-    mid_p = "" if found.mid_p is None else f", mid-p {found.mid_p:.3g}"
+    decision = describe_decision(outcome.decision, outcome.margin, outcome.is_within_margin)
+    mid_p = "" if outcome.mid_p is None else f", mid-p {outcome.mid_p:.3g}"
     lines = [
         *(
             f"{letter}  {_score(result, name)}"
             for letter, result, name in zip("AB", results, name_runs(results), strict=True)
         ),
-        f"B - A  {100 * found.difference:+.1f} points {text.signed_interval(ends)} "
-        f"({100 * ends.level:.4g} %, {METHODS[ends.method]}) {over}, {_p_value(found.test)}{mid_p}",
-        f"decision  {describe_decision(found.decision, found.margin, found.is_within_margin)}",
+        f"B - A  {100 * outcome.difference:+.1f} points {text.signed_interval(ends)} "
+        f"({100 * ends.level:.4g} %, {METHODS[ends.method]}) {over}, "
+        f"{_p_value(outcome.test)}{mid_p}",
+        f"decision  {decision}",
     ]
-    if found.clusters < found.problems:
+    if outcome.clusters < outcome.problems:
         lines.append(
-            f"clusters  {found.clusters} originals of these problems; "
-            f"{found.design_effect:.1f} times the variance of independent problems"
+            f"clusters  {outcome.clusters} originals of these problems; "
+            f"{outcome.design_effect:.1f} times the variance of independent problems"
         )
-    if found.is_paired:
+    if outcome.is_paired:
         lines += [
-            _flips("gained", found.gained, found.problems),
-            _flips("lost", found.lost, found.problems),
+            _flips("gained", outcome.gained, outcome.problems),
+            _flips("lost", outcome.lost, outcome.problems),
         ]
-    lines += _noise(found.noise, max(found.samples)) if found.noise else []
-    return [*lines, _could_show(found), *text.explain_marks((*first.marks, *second.marks))]
+    lines += _noise(outcome.noise, max(outcome.samples)) if outcome.noise else []
+    return [*lines, _could_show(outcome), *text.explain_marks((*first.marks, *second.marks))]
 
 
 def describe_decision(decision: Decision, margin: float, is_within_margin: bool) -> str:
@@ -104,17 +106,17 @@ def _noise(noise: TwoNoises, samples: int) -> list[str]:
     ]
 
 
-def _could_show(found: Comparison) -> str:
-    smallest = found.detectable.difference
+def _could_show(comparison: Comparison) -> str:
+    smallest = comparison.detectable.difference
     if smallest is None:
-        return f"could show  no difference: {found.problems} problems are too few"
-    power = f"{100 * found.detectable.power:g} % power"
+        return f"could show  no difference: {comparison.problems} problems are too few"
+    power = f"{100 * comparison.detectable.power:g} % power"
     return f"could show  a difference of {100 * smallest:.1f} points or more, with {power}"
 
 
-def summarize_family(found: ComparisonFamily, results: Sequence[Result]) -> list[str]:
+def summarize_family(family: ComparisonFamily, results: Sequence[Result]) -> list[str]:
     """Return a table of several results compared with a baseline, which is the first."""
-    letters, names = found.groups.letters, name_runs(results)
+    letters, names = family.groups.letters, name_runs(results)
     ends = [(letters[one.run], one.run, text.label_marks(one.marks)) for one in results]
     scores = [text.percent_of(one.pass_at.get(1)) for one in results]
     rows: list[tuple[str, ...]] = [
@@ -125,7 +127,7 @@ def summarize_family(found: ComparisonFamily, results: Sequence[Result]) -> list
         (names[0], scores[0], "baseline", *[""] * 5, *ends[0]),
     ]  # fmt: skip
     for member, name, score, end in zip(
-        found.members, names[1:], scores[1:], ends[1:], strict=True
+        family.members, names[1:], scores[1:], ends[1:], strict=True
     ):
         one = member.comparison
         rows.append(
@@ -135,22 +137,22 @@ def summarize_family(found: ComparisonFamily, results: Sequence[Result]) -> list
                 f"{member.adjusted_p_value:.3g}", member.decision, *end,
             )
         )  # fmt: skip
-    margin = found.members[0].comparison.margin
-    level = found.members[0].comparison.interval.level
+    margin = family.members[0].comparison.margin
+    level = family.members[0].comparison.interval.level
     return [
         *text.table(rows),
         f"Intervals have the level {100 * level:.4g} %, so that all cover together with "
-        f"{100 * (1 - found.alpha):g} %. Equivalent: less than {100 * margin:g} points.",
+        f"{100 * (1 - family.alpha):g} %. Equivalent: less than {100 * margin:g} points.",
         "Models that share a letter cannot be distinguished (all pairs, Holm's correction).",
-        *_suspicious(found),
+        *_suspicious(family),
         *text.explain_marks(name for result in results for name in result.marks),
     ]
 
 
-def _suspicious(found: ComparisonFamily) -> list[str]:
+def _suspicious(family: ComparisonFamily) -> list[str]:
     lines = []
     for kind, words in SUSPICIONS.items():
-        tasks = [one.task_id for one in found.suspicious_problems if one.suspicion == kind]
+        tasks = [one.task_id for one in family.suspicious_problems if one.suspicion == kind]
         if tasks:
             more = f" and {len(tasks) - MOST_SUSPICIOUS} more" * (len(tasks) > MOST_SUSPICIOUS)
             lines.append(f"{words}: {', '.join(tasks[:MOST_SUSPICIOUS])}{more}")

@@ -106,9 +106,9 @@ def _extracted(
     )
     codes = {}
     with Extractor(interpreter=for_version(result.protocol.python or "")) as extractor:
-        for key, found in extractor.in_order(requests):
-            other = found.alternative
-            program = other if other and other.rule == verdicts[key].rule else found.program
+        for key, extraction in extractor.in_order(requests):
+            other = extraction.alternative
+            program = other if other and other.rule == verdicts[key].rule else extraction.program
             codes[key] = program.code
     return codes
 
@@ -196,11 +196,11 @@ def _now() -> str:
 
 def _by_task(run: _Run, entry: Callable[[Verdict], dict[str, object]]) -> dict[str, list[object]]:
     """Return the valid samples by task: id, program, and what a format says of the verdict."""
-    found: dict[str, list[object]] = defaultdict(list)
+    by_task: dict[str, list[object]] = defaultdict(list)
     for _, code, verdict in run.valid:
         about = {"task_id": verdict.task_id, "solution": code, **entry(verdict)}
-        found[verdict.task_id].append(about)
-    return found
+        by_task[verdict.task_id].append(about)
+    return by_task
 
 
 def _pass_at_k(
@@ -209,7 +209,9 @@ def _pass_at_k(
     by_task: dict[str, list[bool]] = defaultdict(list)
     for verdict in verdicts:
         by_task[verdict.task_id].append(passed(verdict))
-    tallies = [scoring.Tally(task_id, len(found), sum(found)) for task_id, found in by_task.items()]
+    tallies = [
+        scoring.Tally(task_id, len(results), sum(results)) for task_id, results in by_task.items()
+    ]
     return {f"pass@{e.k}": e.value for e in scoring.estimates(tallies)}
 
 

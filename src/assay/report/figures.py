@@ -157,9 +157,9 @@ def draw_family(
     )
 
 
-def _difference(name: str, found: Comparison, decision: str) -> plots.Difference:
+def _difference(name: str, comparison: Comparison, decision: str) -> plots.Difference:
     return plots.Difference(
-        name, found.difference, found.interval.low, found.interval.high, decision
+        name, comparison.difference, comparison.interval.low, comparison.interval.high, decision
     )
 
 

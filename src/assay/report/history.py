@@ -90,7 +90,9 @@ def _differing(runs: Sequence[RunEntry]) -> list[str]:
     for name in OF_SAMPLING:
         values[name] -= {""}  # greedy runs have none
     # Another judge than assay is always listed.
-    names = [n for n, found in values.items() if len(found) > 1 or (n == JUDGE and any(found))]
+    names = [
+        n for n, choices in values.items() if len(choices) > 1 or (n == JUDGE and any(choices))
+    ]
     models = {(run.model, _setting(run, WEIGHTS)) for run in runs}
     if len(models) == len({run.model for run in runs}):  # the names tell them apart
         names = [name for name in names if name != WEIGHTS]

@@ -95,14 +95,14 @@ class InspectedSample:
     limits: Limits | None
 
 
-def status_of(found: SampleResult) -> str:
+def status_of(sample: SampleResult) -> str:
     """Return the status of a sample, even if it has no verdict."""
-    return found.verdict.status if found.verdict else NOT_JUDGED
+    return sample.verdict.status if sample.verdict else NOT_JUDGED
 
 
-def reason_of(found: SampleResult) -> str:
+def reason_of(sample: SampleResult) -> str:
     """Return the reason of a sample's verdict, even if it has no verdict."""
-    return found.verdict.reason if found.verdict else NOT_JUDGED
+    return sample.verdict.reason if sample.verdict else NOT_JUDGED
 
 
 def inspect_run(reference: str, results_dir: Path, wanted: SampleFilter) -> InspectedRun:
@@ -114,7 +114,7 @@ def inspect_run(reference: str, results_dir: Path, wanted: SampleFilter) -> Insp
     entry = describe_folder(folder)
     reader = RunReader(folder)
     samples = list(read_samples(reader))
-    admitted = tuple(found for found in samples if wanted.admits(found))
+    admitted = tuple(sample for sample in samples if wanted.admits(sample))
     if not admitted:
         _refuse(wanted, samples, folder.name)
     name, path = f"{entry.benchmark}{entry.selection}", folder.with_name(f"{folder.name}.json")
@@ -147,13 +147,13 @@ def _refuse(wanted: SampleFilter, samples: list[SampleResult], run: str) -> None
     """Raise UsageError with the tasks or reasons that the run has."""
     if not samples:
         raise UsageError(f"{run}: has no samples yet. Wait for the first completion.")
-    tasks = {found.completion.task_id for found in samples}
-    if wanted.task and not any(SampleFilter(wanted.task).admits(found) for found in samples):
+    tasks = {sample.completion.task_id for sample in samples}
+    if wanted.task and not any(SampleFilter(wanted.task).admits(sample) for sample in samples):
         raise UsageError(
             f"{wanted.task}: is not a task of {run}, which has {len(tasks)}. "
             f"Give one such as {samples[0].completion.task_id}."
         )
-    reasons = ", ".join(sorted({reason_of(found) for found in samples}))
+    reasons = ", ".join(sorted({reason_of(sample) for sample in samples}))
     raise UsageError(
         f"{run}: none of its {len(samples)} samples match the filters. Drop a filter. "
         f"The reasons in this run are {reasons}."
@@ -204,16 +204,16 @@ class SampleSection:
 
 def list_samples(run: InspectedRun) -> list[str]:
     """Return a line per sample, with headings."""
-    return table([SAMPLE_HEADINGS, *(_row(found) for found in run.samples)])
+    return table([SAMPLE_HEADINGS, *(_row(sample) for sample in run.samples)])
 
 
-def _row(found: SampleResult) -> tuple[str, ...]:
-    completion, verdict = found.completion, found.verdict
+def _row(sample: SampleResult) -> tuple[str, ...]:
+    completion, verdict = sample.completion, sample.verdict
     return (
         completion.task_id,
         str(completion.sample),
-        status_of(found),
-        reason_of(found),
+        status_of(sample),
+        reason_of(sample),
         verdict.rule if verdict else "",
         str(completion.tokens_generated),
         verdict.detail if verdict else "",
@@ -222,8 +222,8 @@ def _row(found: SampleResult) -> tuple[str, ...]:
 
 def describe_sample(inspected: InspectedSample) -> list[SampleSection]:
     """Return the sections of a sample: prompt, answer, program, output, verdict."""
-    found, prompt = inspected.found, inspected.prompt
-    completion, verdict = found.completion, found.verdict
+    sample, prompt = inspected.found, inspected.prompt
+    completion, verdict = sample.completion, sample.verdict
     finish = FINISH.get(completion.finish_reason, completion.finish_reason)
     answer = completion.text if completion.error is None else f"error: {completion.error}"
     sections = [SampleSection("Prompt", inspected.prompt_note)]
@@ -231,11 +231,11 @@ def describe_sample(inspected: InspectedSample) -> list[SampleSection]:
         parts = name_parts(prompt)
         sections = [SampleSection(f"Prompt ({name})", text, long=True) for name, text in parts]
     title = f"Answer ({completion.tokens_generated} tokens, {finish})"
-    sections += [SampleSection(title, answer, long=True), _describe_program(found.program)]
+    sections += [SampleSection(title, answer, long=True), _describe_program(sample.program)]
     if verdict and verdict.output:
         sections.append(SampleSection("Output of the program (its end)", verdict.output))
     description = _describe_verdict(verdict, inspected.limits)
-    return [*sections, SampleSection(f"Verdict: {status_of(found)}", description)]
+    return [*sections, SampleSection(f"Verdict: {status_of(sample)}", description)]
 
 
 def _describe_program(program: Program | None) -> SampleSection:

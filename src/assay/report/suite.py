@@ -58,9 +58,9 @@ def _targets(done: SuiteResult) -> list[str]:
         reached: list[str] = []
         missed: list[str] = []
         for result in done.results:
-            if result.benchmark == target.benchmark and (found := result.pass_at.get(k)):
-                shown = f"{result.model} ({text.percent_of(found)})"
-                (reached if found.value >= target.score else missed).append(shown)
+            if result.benchmark == target.benchmark and (estimate := result.pass_at.get(k)):
+                shown = f"{result.model} ({text.percent_of(estimate)})"
+                (reached if estimate.value >= target.score else missed).append(shown)
         lines.append(
             f"target  {target.benchmark} {target.figure} {text.percent(target.score)}: "
             f"reached by {', '.join(reached) or 'none'}"

@@ -47,10 +47,10 @@ def summarize(result: Result) -> list[str]:
     lines = [f"incomplete: {gap}. The score covers only these."] if gap else []
     settings = describe_settings(result.config, result.protocol)
     lines.append(" · ".join([benchmark_name(result), result.model, *settings]))
-    for k, found in results.pass_at.items():
+    for k, estimate in results.pass_at.items():
         lines.append(
-            f"  {f'pass@{k}':<9} {percent_of(found)}  {interval(found)} ({level(found)}), "
-            f"{quantity(found.problems, 'problem')}{describe_left_out(results, k)}"
+            f"  {f'pass@{k}':<9} {percent_of(estimate)}  {interval(estimate)} ({level(estimate)}), "
+            f"{quantity(estimate.problems, 'problem')}{describe_left_out(results, k)}"
         )
     for name, group in list(results.groups.items())[:-1]:
         if one := group.pass_at.get(1):
@@ -71,7 +71,7 @@ def summarize(result: Result) -> list[str]:
             f"  similar   {percent_of(similar)}  {interval(similar)} edit similarity to what was "
             "there",
         ]
-    lines += [_measure(name, found) for name, found in results.measures.items()]
+    lines += [_measure(name, estimate) for name, estimate in results.measures.items()]
     for label, values in results.breakdowns.items():
         lines += _breakdown(label, values)
     if result.sequential and result.sequential.looks:
@@ -92,15 +92,15 @@ def summarize(result: Result) -> list[str]:
     ]
 
 
-def _measure(name: str, found: MeasureScore) -> str:
+def _measure(name: str, score: MeasureScore) -> str:
     """Return the line of a number that programs have beside their verdict."""
     ends = ""
-    if found.low is not None and found.high is not None:
-        ends = f"  [{100 * found.low:.1f}, {100 * found.high:.1f}] ({100 * found.level:g} %)"
-    left_out = f", {quantity(found.unmeasured, 'program')} not measured" if found.unmeasured else ""
+    if score.low is not None and score.high is not None:
+        ends = f"  [{100 * score.low:.1f}, {100 * score.high:.1f}] ({100 * score.level:g} %)"
+    left_out = f", {quantity(score.unmeasured, 'program')} not measured" if score.unmeasured else ""
     return (
-        f"  {name} {100 * found.value:.1f} %{ends}, passed programs of "
-        f"{quantity(found.problems, 'problem')}{left_out}"
+        f"  {name} {100 * score.value:.1f} %{ends}, passed programs of "
+        f"{quantity(score.problems, 'problem')}{left_out}"
     )
 
 
@@ -115,13 +115,13 @@ def _breakdown(label: str, values: Mapping[str, BreakdownResult]) -> list[str]:
     return [f"  {line}" for line in table([heading, *rows])]
 
 
-def _sequential(found: SequentialResult) -> str:
-    last = found.looks[-1]
+def _sequential(result: SequentialResult) -> str:
+    last = result.looks[-1]
     ends = signed_interval(last.interval)
     return (
-        f"  {found.decision:<9} compared with {found.baseline_model} ({found.baseline}) on these "
-        f"problems: {100 * (last.gained - last.lost) / last.pairs:+.1f} points {ends}, after "
-        f"{last.rounds} of {found.budget} rounds"
+        f"  {result.decision:<9} compared with {result.baseline_model} ({result.baseline}) on "
+        f"these problems: {100 * (last.gained - last.lost) / last.pairs:+.1f} points {ends}, after "
+        f"{last.rounds} of {result.budget} rounds"
     )
 
 
@@ -193,13 +193,13 @@ def summarize_checks(result: Result, rounds: int) -> list[str]:
     return lines
 
 
-def _cross_check(found: CrossCheck) -> list[str]:
-    unexplained = sum(not one.explained for one in found.disagreements)
+def _cross_check(check: CrossCheck) -> list[str]:
+    unexplained = sum(not one.explained for one in check.disagreements)
     lines = [
-        f"  {found.engine:<9} {len(found.disagreements)} of {found.samples} verdicts differ, "
+        f"  {check.engine:<9} {len(check.disagreements)} of {check.samples} verdicts differ, "
         f"{unexplained} unexplained"
     ]
-    for one in found.disagreements:
+    for one in check.disagreements:
         why = f" ({one.explained})" if one.explained else ""
         lines += [
             f"            {one.task_id}#{one.sample}  ours {one.ours[:120]}",
@@ -243,14 +243,19 @@ def summarize_strategies(results: Sequence[Result]) -> list[str]:
 def _compared(member: FamilyMember | None) -> tuple[str, str, str, str]:
     if member is None:
         return "-", "-", "-", "-"
-    found = member.comparison
-    points = f"{100 * found.difference:+.1f} points"
-    return points, str(len(found.gained)), str(len(found.lost)), f"{member.adjusted_p_value:.3g}"
+    comparison = member.comparison
+    points = f"{100 * comparison.difference:+.1f} points"
+    return (
+        points,
+        str(len(comparison.gained)),
+        str(len(comparison.lost)),
+        f"{member.adjusted_p_value:.3g}",
+    )
 
 
-def describe_incomplete(found: Comparison, first: Result, second: Result) -> list[str]:
+def describe_incomplete(comparison: Comparison, first: Result, second: Result) -> list[str]:
     """Return a warning for each of two compared results that is incomplete."""
-    common = f"only the {found.problems} problems that were judged in both are compared"
+    common = f"only the {comparison.problems} problems that were judged in both are compared"
     gaps = (("A", describe_gap(first.coverage)), ("B", describe_gap(second.coverage)))
     return [f"{name} is incomplete ({gap}), so {common}" for name, gap in gaps if gap]
 

@@ -121,8 +121,8 @@ def label_marks(names: Iterable[MarkName]) -> str:
 
 def explain_marks(names: Iterable[MarkName]) -> list[str]:
     """Return a legend: a line for each mark that occurs, defects first."""
-    found = set(names)
-    return [f"{label_mark(name)}: {explain_mark(name)}" for name in MARKS if name in found]
+    wanted = set(names)
+    return [f"{label_mark(name)}: {explain_mark(name)}" for name in MARKS if name in wanted]
 
 
 def explain_mark(name: MarkName) -> str:
@@ -155,16 +155,16 @@ def advise_on_form(result: Result) -> str:
     share = f"{100 * (cut_off + misread) / total:.0f} % of the answers cannot be used ({named})"
     if cut_off > misread:
         limit = f" of {result.config.decoding.max_tokens}" if not result.protocol.origin else ""
-        found = f"{share}: the model reached the token limit{limit}."
+        problem = f"{share}: the model reached the token limit{limit}."
     else:
-        found = f"{share}: the model misunderstood the form of an answer."
+        problem = f"{share}: the model misunderstood the form of an answer."
     if result.protocol.origin:  # of recorded completions nothing else is known
-        return found
+        return problem
     if cut_off <= misread:
-        return f"{found} Try {_suggest_form(result)}."
+        return f"{problem} Try {_suggest_form(result)}."
     asking, tokens = result.config.asking, max(LEAST_LIMIT, 2 * result.config.decoding.max_tokens)
     thinks = "thinks" in result.environment.engine and asking and asking.thinking != "off"
-    return f"{found} Try --max-tokens {tokens}{', or --thinking off' if thinks else ''}."
+    return f"{problem} Try --max-tokens {tokens}{', or --thinking off' if thinks else ''}."
 
 
 def _suggest_form(result: Result) -> str:

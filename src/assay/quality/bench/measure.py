@@ -111,21 +111,21 @@ class _Bench:
         self._round("warming up", warming_up=True)
         names = [f"round {number} of {config.rounds}" for number in range(1, config.rounds + 1)]
         rounds = list(map(self._round, names))
-        found = _round_numbers(figures(rounds, loads_every_call=self._loading == "every call"))
-        decode, prefill = found.decode_tokens_per_second, found.prefill_tokens_per_second
+        summary = _round_numbers(figures(rounds, loads_every_call=self._loading == "every call"))
+        decode, prefill = summary.decode_tokens_per_second, summary.prefill_tokens_per_second
         usage, identity = self._model.usage(), self._model.identity
         return BenchResult(
             schema=SCHEMA,
             model=identity.name,
             timestamp=started.isoformat(timespec="seconds"),
             tokens_per_second=decode.median if decode else None,
-            time_to_first_token_ms=found.time_to_first_token_ms.median,
+            time_to_first_token_ms=summary.time_to_first_token_ms.median,
             prefill_tokens_per_second=prefill.median if prefill else None,
             load_s=load_s,
             used_gpu=self._used_gpu,
             peak_memory_mb=usage.peak_mb if usage else None,
             gpu_peak_memory_mb=usage.gpu_peak_mb if usage else None,
-            figures=found,
+            figures=summary,
             rounds=tuple(map(_round_numbers, rounds)),
             settings=BenchSettings(
                 config.prompt_tokens,
@@ -203,15 +203,17 @@ class _Bench:
 
 def _round_numbers(value: T) -> T:
     """Round all numbers of a record. Microseconds and millionths of a token are noise."""
-    found: Any = value
-    if isinstance(found, float):
-        found = round(found, DIGITS)
-    elif isinstance(found, tuple):
-        found = tuple(map(_round_numbers, found))
-    elif dataclasses.is_dataclass(found) and not isinstance(found, type):
-        names = (field.name for field in dataclasses.fields(found))
-        found = dataclasses.replace(found, **{n: _round_numbers(getattr(found, n)) for n in names})
-    return found  # type: ignore[no-any-return]
+    result: Any = value
+    if isinstance(result, float):
+        result = round(result, DIGITS)
+    elif isinstance(result, tuple):
+        result = tuple(map(_round_numbers, result))
+    elif dataclasses.is_dataclass(result) and not isinstance(result, type):
+        names = (field.name for field in dataclasses.fields(result))
+        result = dataclasses.replace(
+            result, **{n: _round_numbers(getattr(result, n)) for n in names}
+        )
+    return result  # type: ignore[no-any-return]
 
 
 def _check(flag: str, value: int, least: int, most: int) -> None:

@@ -88,10 +88,10 @@ def _template(metadata: AprMetadata) -> contents.Template:
 
 
 def _ours(metadata: AprMetadata) -> dict[str, Any]:
-    found = metadata.get(OURS, {})
-    if not isinstance(found, dict):
+    ours = metadata.get(OURS, {})
+    if not isinstance(ours, dict):
         raise ModelError(f"the metadata under {OURS} is not a JSON object")
-    return found
+    return ours
 
 
 def _need_family(metadata: AprMetadata) -> None:

@@ -113,10 +113,10 @@ def _overlaps(parts: Iterable[TensorPart]) -> Iterator[str]:
 
 def marks_of(settings: Mapping[str, Any]) -> dict[str, str]:
     """Return the special tokens of a tokenizer_config.json, which are texts or objects."""
-    found = {}
+    marks = {}
     for name in ("bos_token", "eos_token", "unk_token", "pad_token"):
         token = settings.get(name)
         text = token.get("content") if isinstance(token, dict) else token
         if isinstance(text, str):
-            found[name] = text
-    return found
+            marks[name] = text
+    return marks

@@ -75,11 +75,11 @@ def gguf_settings(
         value = metadata.get(f"{family}.{key}")
         if isinstance(value, list) and len(set(value)) > 1:
             raise contents.SkippedError(f"{family}.{key} differs from layer to layer")
-    found = config_from_gguf(metadata, shapes, where).content
+    config = config_from_gguf(metadata, shapes, where).content
     tokens = metadata.get("tokenizer.ggml.tokens")
     if rows is None and isinstance(tokens, list):
         rows = len(tokens)
-    return settings_of(found if rows is None else {**found, "vocab_size": rows})
+    return settings_of(config if rows is None else {**config, "vocab_size": rows})
 
 
 def gguf_tokenizer(metadata: Mapping[str, Any], where: str) -> contents.Tokenizer:
@@ -91,9 +91,9 @@ def gguf_tokenizer(metadata: Mapping[str, Any], where: str) -> contents.Tokenize
     if not all(isinstance(token, str) for token in tokens):
         raise ModelError("there are tokens that are not strings")
     for name in ("token_type", "scores"):
-        if isinstance(found := get(name), list) and len(found) != len(tokens):
+        if isinstance(entries := get(name), list) and len(entries) != len(tokens):
             raise ModelError(
-                f"there are {len(tokens):,} tokens, but {len(found):,} entries in {name}"
+                f"there are {len(tokens):,} tokens, but {len(entries):,} entries in {name}"
             )
     for name in MARKS:
         number = get(f"{name}_token_id")

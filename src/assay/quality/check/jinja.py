@@ -37,8 +37,13 @@ def render_template(
     )
     environment.globals["raise_exception"] = _refuse
     environment.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
-    given = {"messages": messages, "add_generation_prompt": True, "tools": None, "documents": None}
-    return str(environment.from_string(template).render(**given, **marks))
+    variables = {
+        "messages": messages,
+        "add_generation_prompt": True,
+        "tools": None,
+        "documents": None,
+    }
+    return str(environment.from_string(template).render(**variables, **marks))
 
 
 def _refuse(why: str) -> None:

@@ -136,6 +136,6 @@ def missing(settings: ShapeSettings, shapes: Mapping[str, tuple[int, ...]]) -> I
         for name in wanted:
             if f"model.layers.{layer}.{name}" not in shapes:
                 yield f"layer {layer} has no {name}"
-    numbers = {int(found[1]) for name in shapes if (found := _IN_LAYER.fullmatch(name))}
+    numbers = {int(match[1]) for name in shapes if (match := _IN_LAYER.fullmatch(name))}
     if beyond := [number for number in sorted(numbers) if number >= settings.layers]:
         yield f"there are tensors of layer {beyond[0]}, but layers end at {settings.layers - 1}"

@@ -145,8 +145,8 @@ class _Case:
         return f"{len(parts):,} tensors, {inside}"
 
     def values(self) -> str:
-        found = values.not_finite(self._parts, partial(self._reporter.preparing, "values"))
-        _none(f"{name} has NaN or infinity in {count:,} place(s)" for name, count in found.items())
+        counts = values.not_finite(self._parts, partial(self._reporter.preparing, "values"))
+        _none(f"{name} has NaN or infinity in {count:,} place(s)" for name, count in counts.items())
         size = sum(part.size for part in self._parts)
         return f"no NaN and no infinity in {size / 1e6:,.1f} MB of weights"
 
@@ -210,10 +210,10 @@ class _Case:
 
 def _none(faults: Iterable[str]) -> None:
     """Raise an error if there are any faults, with the first and the number of others."""
-    found = list(faults)
-    if found:
-        more = f" (and {len(found) - 1:,} more like it)" if len(found) > 1 else ""
-        raise ModelError(found[0] + more)
+    problems = list(faults)
+    if problems:
+        more = f" (and {len(problems) - 1:,} more like it)" if len(problems) > 1 else ""
+        raise ModelError(problems[0] + more)
 
 
 def _line(text: str) -> str:

@@ -85,11 +85,11 @@ def _count(file: BinaryIO, part: TensorPart) -> int:
     if part.encoding == APR_Q8:  # one scale for all
         return _not_finite_in(file.read(4), 4, floats)
     width = BLOCKS[part.encoding][1] if part.encoding in BLOCKS else BITS[part.encoding] // 8
-    step, left, found = PIECE // width * width, part.size, 0
+    step, left, count = PIECE // width * width, part.size, 0
     while left and (piece := file.read(min(step, left))):
-        found += _not_finite_in(piece, width, floats)
+        count += _not_finite_in(piece, width, floats)
         left -= len(piece)
-    return found
+    return count
 
 
 def _not_finite_in(piece: bytes, width: int, floats: tuple[Bits, ...]) -> int:

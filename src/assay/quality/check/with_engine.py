@@ -79,9 +79,9 @@ def round_trip(model: Model) -> str:
     at = 0
     # A token that is a part of a character is decoded as the replacement character.
     for part in re.split("\ufffd+", back):
-        if (found := text.find(part, at)) < 0 or (not at and found):
+        if (start := text.find(part, at)) < 0 or (not at and start):
             raise ModelError(same_text(text, back))
-        at = found + len(part)
+        at = start + len(part)
     if at < len(text) and not back.endswith("\ufffd"):
         raise ModelError(same_text(text, back))
     return f"{len(TEXTS)} texts survive a round trip through {len(rendered.tokens)} tokens"

@@ -101,7 +101,7 @@ def compare(
             rows = [compare_rows(right.logits(t), left.logits(t)) for t in reference_tokens]
             divergence = _divergence(right, candidate_texts, reference_texts)
             ours, theirs = (perplexity.measure(scorer, text) for scorer in (left, right))
-    found = Parity(
+    parity = Parity(
         prompts=len(prompts),
         token_differences=_differences(prompts, candidate_tokens, reference_tokens),
         agreement=agreement(rows),
@@ -111,36 +111,36 @@ def compare(
         reference_perplexity=theirs.perplexity,
         perplexity_gap=ours.perplexity / theirs.perplexity - 1,
     )
-    return decide(found, likeness)
+    return decide(parity, likeness)
 
 
-def decide(found: Parity, likeness: Likeness) -> Parity:
+def decide(parity: Parity, likeness: Likeness) -> Parity:
     """Return the comparison with the decision by these thresholds."""
-    different = float(len(found.token_differences))
+    different = float(len(parity.token_differences))
     findings = [
         ParityFinding(
             "prompts with other tokens", different, 0.0, at_most(different, different, 0.0)
         ),
-        *logit_findings(found.agreement, likeness),
+        *logit_findings(parity.agreement, likeness),
     ]
     if likeness.perplexity_gap is not None:
-        gap = found.perplexity_gap
+        gap = parity.perplexity_gap
         decision = at_most(gap, gap, likeness.perplexity_gap)
         findings.append(ParityFinding("perplexity gap", gap, likeness.perplexity_gap, decision))
     return dataclasses.replace(
-        found,
+        parity,
         findings=tuple(findings),
         decision=overall(finding.decision for finding in findings),
     )
 
 
-def logit_findings(found: Agreement, likeness: Likeness) -> list[ParityFinding]:
+def logit_findings(similarity: Agreement, likeness: Likeness) -> list[ParityFinding]:
     """Return whether logits are as similar as they must be."""
     return [
         ParityFinding(name, value, bound, at_least(value, value, bound))
         for name, value, bound in (
-            ("mean cosine of logits", found.cosine_mean, likeness.cosine),
-            ("same most likely token", found.top1_agreement, likeness.top1),
+            ("mean cosine of logits", similarity.cosine_mean, likeness.cosine),
+            ("same most likely token", similarity.top1_agreement, likeness.top1),
         )
     ]
 
@@ -150,8 +150,8 @@ def _read(model: Model, prompts: Sequence[Prompt]) -> tuple[list[tuple[int, ...]
     decoding = Decoding(max_tokens=NEW_TOKENS)
     requests = [Request(str(n), 0, prompt, decoding, 0) for n, prompt in enumerate(prompts)]
     tokens = [model.render(prompt).tokens for prompt in prompts]
-    made = {completion.task_id: completion for completion in model.generate(requests)}
-    return tokens, [made[request.task_id].text for request in requests]
+    completions = {completion.task_id: completion for completion in model.generate(requests)}
+    return tokens, [completions[request.task_id].text for request in requests]
 
 
 def _differences(
@@ -159,14 +159,14 @@ def _differences(
     candidate: Sequence[tuple[int, ...]],
     reference: Sequence[tuple[int, ...]],
 ) -> tuple[TokenDifference, ...]:
-    found = []
+    differences = []
     for prompt, ours, theirs in zip(prompts, candidate, reference, strict=True):
         if (at := first_difference(ours, theirs)) is not None:
             text = prompt.text or prompt.messages[-1].content
-            found.append(
+            differences.append(
                 TokenDifference(text[:60], at, tuple(ours[at : at + 4]), tuple(theirs[at : at + 4]))
             )
-    return tuple(found)
+    return tuple(differences)
 
 
 def _divergence(

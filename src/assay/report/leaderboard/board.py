@@ -64,8 +64,8 @@ class Cell:
     @property
     def estimate(self) -> Estimate | None:
         """pass@1, if anything was judged and the file has numbers for it."""
-        found = self.result.pass_at.get(1) if self.result else None
-        return found if found and all(map(math.isfinite, (found.value, *found.interval))) else None
+        one = self.result.pass_at.get(1) if self.result else None
+        return one if one and all(map(math.isfinite, (one.value, *one.interval))) else None
 
     @property
     def state(self) -> State:

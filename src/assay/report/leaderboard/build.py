@@ -164,15 +164,15 @@ class _Builder:
 
     def _find_facts(self, model: ModelKey, name: str) -> board.ModelFacts:
         """Return the facts of a model by its weights, and then by its name."""
-        found = board.ModelFacts()
+        facts = board.ModelFacts()
         for key in (*model[WEIGHTS : WEIGHTS + 1], name):
-            found = found.fill(self.facts.get(key, board.ModelFacts()))
-        return found
+            facts = facts.fill(self.facts.get(key, board.ModelFacts()))
+        return facts
 
     def _finish(self, rows: Sequence[board.Row], benchmarks: Sequence[str]) -> list[board.Row]:
         """Return the rows with mean ranks, measures and Pareto marks, in order."""
         position = benchmarks.index(self.sort) if self.sort in benchmarks else None
-        found = []
+        result = []
         for row in rows:
             ranks = _ranks(row)  # the mean is known if all columns have a complete result
             mean = sum(ranks) / len(ranks) if len(ranks) == len(row.cells) else None
@@ -180,17 +180,17 @@ class _Builder:
             ranked = replace(row, mean_rank=mean, quality=quality, pooled=_pool(row))
             price = self.dollars_per_hour
             measures = {name: MEASURES[name].find(ranked, price) for name in self.measures}
-            found.append(replace(ranked, measures=measures))
-        means = {row.pooled.value for row in found if row.pooled}
+            result.append(replace(ranked, measures=measures))
+        means = {row.pooled.value for row in result if row.pooled}
         best = max(means) if len(means) > 1 else math.nan
-        found = [
+        result = [
             replace(row, best_pooled=row.pooled is not None and row.pooled.value == best)
-            for row in found
+            for row in result
         ]
         if self.pareto:
-            marks = mark_pareto([weigh(row, self.pareto) for row in found])
-            found = [replace(row, pareto=mark) for row, mark in zip(found, marks, strict=True)]
-        return sorted(found, key=lambda row: (*self._sort_key(row, position), row.model))
+            marks = mark_pareto([weigh(row, self.pareto) for row in result])
+            result = [replace(row, pareto=mark) for row, mark in zip(result, marks, strict=True)]
+        return sorted(result, key=lambda row: (*self._sort_key(row, position), row.model))
 
     def _sort_key(self, row: board.Row, position: int | None) -> tuple[float, ...]:
         """Return a key that is smaller for rows further up. Rows without a value come last."""
@@ -289,8 +289,8 @@ def _describe_difference(first: BlockEntries, other: BlockEntries) -> str:
     protocol = other[name][0].protocol
     if bool(base.origin) != bool(protocol.origin):
         return ""
-    found = differences(base.to_json(), protocol.to_json())
-    wanted = [one for one in found if one[0].partition(".")[0] not in (*skipped, "origin")]
+    fields = differences(base.to_json(), protocol.to_json())
+    wanted = [one for one in fields if one[0].partition(".")[0] not in (*skipped, "origin")]
     return describe_differences(wanted)
 
 
@@ -307,8 +307,10 @@ def _baseline_rows(
         board.BaselineRow(
             model=model,
             kind=kind,
-            sources=tuple(dict.fromkeys(one.source for one in found if one.source)),
-            scores=tuple({one.benchmark: one.score for one in found}.get(b) for b in benchmarks),
+            sources=tuple(dict.fromkeys(one.source for one in baselines if one.source)),
+            scores=tuple(
+                {one.benchmark: one.score for one in baselines}.get(b) for b in benchmarks
+            ),
         )
-        for (kind, model), found in rows.items()
+        for (kind, model), baselines in rows.items()
     )

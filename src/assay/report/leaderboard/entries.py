@@ -78,8 +78,10 @@ def split_blocks(entries: Iterable[RunEntry]) -> list[BlockEntries]:
     for by_benchmark in by_settings.values():
         protocols = {name: _split_protocols(runs) for name, runs in by_benchmark.items()}
         for level in range(max(map(len, protocols.values()))):
-            found = {name: runs[level] for name, runs in protocols.items() if level < len(runs)}
-            blocks.append(dict(sorted(found.items())))
+            runs_of_level = {
+                name: runs[level] for name, runs in protocols.items() if level < len(runs)
+            }
+            blocks.append(dict(sorted(runs_of_level.items())))
 
     def order(block: BlockEntries) -> tuple[int, str]:
         newest = max(entry.timestamp for runs in block.values() for entry in runs)
@@ -89,15 +91,15 @@ def split_blocks(entries: Iterable[RunEntry]) -> list[BlockEntries]:
 
 
 def _split_protocols(runs: Sequence[RunEntry]) -> list[list[RunEntry]]:
-    found: dict[str, list[RunEntry]] = defaultdict(list)
+    by_protocol: dict[str, list[RunEntry]] = defaultdict(list)
     for entry in runs:
-        found[comparable_key(entry.protocol)].append(entry)
+        by_protocol[comparable_key(entry.protocol)].append(entry)
 
     def order(group: list[RunEntry]) -> tuple[bool, int, str]:
         whole = not group[0].selection
         return whole, len(set(map(model_key, group))), max(one.timestamp for one in group)
 
-    return sorted(found.values(), key=order, reverse=True)
+    return sorted(by_protocol.values(), key=order, reverse=True)
 
 
 def choose_cell(runs: Sequence[RunEntry]) -> Cell:

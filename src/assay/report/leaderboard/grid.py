@@ -118,8 +118,8 @@ def _clean(text: str) -> str:
 
 def find_shared(block: LeaderboardBlock) -> tuple[MarkName, ...]:
     """Return the properties that all scores of a block have. They are shown once, above it."""
-    found = [set(cell.result.marks) for cell in _cells(block) if cell.result]
-    common = set.intersection(*found) if found else set()
+    marks = [set(cell.result.marks) for cell in _cells(block) if cell.result]
+    common = set.intersection(*marks) if marks else set()
     return tuple(name for name in MARKS if name in common and MARKS[name].kind == "property")
 
 
@@ -244,14 +244,14 @@ def _cells(block: LeaderboardBlock) -> list[Cell]:
 
 
 def _list_gaps(block: LeaderboardBlock) -> list[str]:
-    found = [
+    gaps = [
         f"{row.model} on {column.benchmark}: {_describe_gap(cell.result, cell.unscored)}"
         for row in block.rows
         for column, cell in zip(block.columns, row.cells, strict=True)
         if cell and cell.result and cell.state == "incomplete"
     ]
-    listed = f"Incomplete, so neither ranked nor best: {_join(found, MOST_LISTED)}."
-    return [listed] if found else []
+    listed = f"Incomplete, so neither ranked nor best: {_join(gaps, MOST_LISTED)}."
+    return [listed] if gaps else []
 
 
 def _describe_gap(result: Result, unscored: int) -> str:

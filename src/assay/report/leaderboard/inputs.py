@@ -32,7 +32,7 @@ def parse_baselines(content: Any) -> list[Baseline]:
     """
     if isinstance(content, list):
         return list(_parse_list(content, "baseline"))
-    found: list[Baseline] = []
+    baselines: list[Baseline] = []
     entries = content.get("benchmarks") if isinstance(content, dict) else None
     nested = [one for one in entries if isinstance(one, dict)] if isinstance(entries, list) else []
     if not isinstance(content, dict) or not (KEYS.keys() & content.keys() or nested):
@@ -41,10 +41,12 @@ def parse_baselines(content: Any) -> list[Baseline]:
         part = content.get(key) or {}
         if not isinstance(part, dict | list):
             raise ValueError(f"{key} is not a list or a mapping")
-        found += _parse_list(part, kind) if isinstance(part, list) else _parse_mapping(part, kind)
+        baselines += (
+            _parse_list(part, kind) if isinstance(part, list) else _parse_mapping(part, kind)
+        )
     for entry in nested:
-        found += _parse_benchmark(entry)
-    return found
+        baselines += _parse_benchmark(entry)
+    return baselines
 
 
 def _parse_benchmark(entry: dict[Any, Any]) -> Iterator[Baseline]:
@@ -65,10 +67,10 @@ def _parse_list(content: list[Any], kind: Kind) -> Iterator[Baseline]:
             raise ValueError(f"entry {number} is not a mapping")
         if entry.get("figure", FIGURE) != FIGURE or ("score" in entry and entry["score"] is None):
             continue
-        given = {k: v for k, v in entry.items() if v is not None and k != "figure"}
+        fields = {k: v for k, v in entry.items() if v is not None and k != "figure"}
         name = {"model": "target"} if kind == "target" else {}
         try:
-            yield _check(codec.from_json(Baseline, {"kind": kind, **name, **given}))
+            yield _check(codec.from_json(Baseline, {"kind": kind, **name, **fields}))
         except ValueError as error:
             raise ValueError(f"entry {number}: {error}") from error
 
@@ -107,19 +109,19 @@ def parse_facts(content: Any) -> dict[str, ModelFacts]:
             return dict([bench_facts(parse_bench(content))])
         except ValueError as error:
             raise ValueError(f"is not an output of `assay bench` ({error})") from error
-    found = {}
+    by_model = {}
     for model, facts in content.items():
         try:
-            found[str(model)] = codec.from_json(ModelFacts, facts)
+            by_model[str(model)] = codec.from_json(ModelFacts, facts)
         except ValueError as error:
             raise ValueError(f"{model}: {error}") from error
-    return found
+    return by_model
 
 
-def bench_facts(found: BenchFile) -> tuple[str, ModelFacts]:
+def bench_facts(bench: BenchFile) -> tuple[str, ModelFacts]:
     """Return the digest of a model's weights, and what ``assay bench`` measured."""
-    facts = ModelFacts(tokens_per_s=found.highest_rate, memory_bytes=found.memory_bytes)
-    return found.weights, facts
+    facts = ModelFacts(tokens_per_s=bench.highest_rate, memory_bytes=bench.memory_bytes)
+    return bench.weights, facts
 
 
 def find_sizes(identities: Iterable[ModelIdentity]) -> dict[str, ModelFacts]:
@@ -128,8 +130,8 @@ def find_sizes(identities: Iterable[ModelIdentity]) -> dict[str, ModelFacts]:
     A file that has changed since is left out, and so is one that cannot be read.
     """
     paths = {one.weights_sha256: one.path for one in identities if one.path}
-    found = {weights: _measure(Path(path), weights) for weights, path in paths.items()}
-    return {weights: facts for weights, facts in found.items() if facts}
+    sizes = {weights: _measure(Path(path), weights) for weights, path in paths.items()}
+    return {weights: facts for weights, facts in sizes.items() if facts}
 
 
 def _measure(path: Path, weights: str) -> ModelFacts | None:

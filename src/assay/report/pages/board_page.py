@@ -57,21 +57,21 @@ def build_board(sources: Sources) -> leaderboard.Leaderboard:
 
 def _baselines(sources: Sources) -> list[leaderboard.Baseline]:
     """Return what the suites compare with: published scores and targets, of pass@1."""
-    found = []
+    baselines = []
     for suite in sources.suites:
-        found += [
+        baselines += [
             leaderboard.Baseline(one.benchmark, one.model, one.score, one.source)
             for one in suite.baselines
             if one.figure == "pass@1"
         ]
-        found += [
+        baselines += [
             leaderboard.Baseline(
                 one.benchmark, f"target of {suite.suite}", one.score, kind="target"
             )
             for one in suite.targets
             if one.figure == "pass@1"
         ]
-    return found
+    return baselines
 
 
 def render_board(sources: Sources) -> PageSection:

@@ -56,30 +56,30 @@ def compare_runs(a: RunSource, b: RunSource) -> ComparedRuns:
 
 def render_comparison(compared: ComparedRuns) -> PageSection:
     """Return the page on which B is compared with A."""
-    a, b, found = compared.a, compared.b, compared.found
+    a, b, outcome = compared.a, compared.b, compared.found
     first, second = compared.first, compared.second
     key = join_key("compare", a.key, b.key)
-    decision = describe_decision(found.decision, found.margin, found.is_within_margin)
+    decision = describe_decision(outcome.decision, outcome.margin, outcome.is_within_margin)
     parts = [
         f'<header class="title"><p class="eyebrow">{text(a.entry.benchmark)} · paired comparison'
         "</p>"
         f'<h1><span class="name b">{text(b.model)}</span> <span class="soft">against</span> '
         f'<span class="name a">{text(a.model)}</span></h1></header>',
-        _warnings(found, first, second),
+        _warnings(outcome, first, second),
         '<div class="hero"><div class="score">',
-        f'<p class="big"><span class="figure">{signed(found.difference)}</span>'
+        f'<p class="big"><span class="figure">{signed(outcome.difference)}</span>'
         '<span class="unit">points</span></p>',
-        f'<p class="interval">{signed(found.interval.low)} to {signed(found.interval.high)} '
-        f"<span>{100 * found.interval.level:.4g} % interval, "
-        f"{text(METHODS.get(found.interval.method, found.interval.method))}</span></p>",
-        f'<p class="decision {DECISION_CLASSES[found.decision]}">'
+        f'<p class="interval">{signed(outcome.interval.low)} to {signed(outcome.interval.high)} '
+        f"<span>{100 * outcome.interval.level:.4g} % interval, "
+        f"{text(METHODS.get(outcome.interval.method, outcome.interval.method))}</span></p>",
+        f'<p class="decision {DECISION_CLASSES[outcome.decision]}">'
         f"{text(_sentence(decision, b))}</p>",
-        f"</div>{_aside(found, a, b)}</div>",
+        f"</div>{_aside(outcome, a, b)}</div>",
         f'<div class="panels pair">{_table(compared)}{_explanation(compared)}</div>',
         f'<div class="mount" data-mount="flips" data-a="{text(a.key)}" '
         f'data-b="{text(b.key)}"></div>',
-        _lists(found),
-        explain_tags((*found.marks_a, *found.marks_b)),
+        _lists(outcome),
+        explain_tags((*outcome.marks_a, *outcome.marks_b)),
     ]
     title = f"{b.model} against {a.model}"
     blocks = (key, join_key("run", a.key), join_key("run", b.key))
@@ -88,7 +88,7 @@ def render_comparison(compared: ComparedRuns) -> PageSection:
 
 def compare_block(compared: ComparedRuns) -> Any:
     """Return the problems that changed, with the passes of both runs."""
-    a, b, found = compared.a, compared.b, compared.found
+    a, b, comparison = compared.a, compared.b, compared.found
     before, after = tally_problems(compared.first), tally_problems(compared.second)
     common = [task for task in before if task in after]
     return {
@@ -97,8 +97,8 @@ def compare_block(compared: ComparedRuns) -> Any:
         "tasks": common,
         "passed": [[before[task].passed, after[task].passed] for task in common],
         "samples": [[before[task].n, after[task].n] for task in common],
-        "gained": list(found.gained),
-        "lost": list(found.lost),
+        "gained": list(comparison.gained),
+        "lost": list(comparison.lost),
     }
 
 
@@ -112,24 +112,24 @@ def _sentence(decision: str, b: RunSource) -> str:
 
 def _explanation(compared: ComparedRuns) -> str:
     """Return the forest plot, and what the comparison shows in words."""
-    found, a, b = compared.found, compared.a.model, compared.b.model
-    drawing = draw_comparison(found, compared.first, compared.second, FOREST)
-    words = "".join(f"<p>{text(one)}</p>" for one in describe(found, a, b))
+    comparison, a, b = compared.found, compared.a.model, compared.b.model
+    drawing = draw_comparison(comparison, compared.first, compared.second, FOREST)
+    words = "".join(f"<p>{text(one)}</p>" for one in describe(comparison, a, b))
     content = f'<div class="plot">{drawing.embed()}</div><div class="prose">{words}</div>'
     return panel("What the comparison shows", content)
 
 
-def describe(found: Comparison, a: str, b: str) -> list[str]:
+def describe(comparison: Comparison, a: str, b: str) -> list[str]:
     """Return what a comparison shows, as sentences with the names of the models."""
-    gained, lost = len(found.gained), len(found.lost)
-    share = 100 * (gained + lost) / found.problems if found.problems else 0.0
+    gained, lost = len(comparison.gained), len(comparison.lost)
+    share = 100 * (gained + lost) / comparison.problems if comparison.problems else 0.0
     problems = count(gained, "problem")
-    if max(found.samples) > 1:
+    if max(comparison.samples) > 1:
         changed = f"{b} passes more samples than {a} on {problems}, and fewer on {lost:,}"
     else:
         changed = f"{b} passes {problems} that {a} fails, and fails {lost:,} that {a} passes"
     lines = [f"{changed}. In all, {share:.1f} % of the problems changed."]
-    margin = f"{100 * found.margin:g} points"
+    margin = f"{100 * comparison.margin:g} points"
     words = {
         "better": f"The interval excludes zero, so {b} is better on problems like these.",
         "worse": f"The interval excludes zero, so {b} is worse on problems like these.",
@@ -137,48 +137,50 @@ def describe(found: Comparison, a: str, b: str) -> list[str]:
         "undecided": f"The interval contains zero and reaches {margin} or more: neither a "
         "difference nor equivalence is shown. More problems or samples can decide.",
     }
-    lines.append(words[found.decision])
-    if found.decision in ("better", "worse") and found.is_within_margin:
+    lines.append(words[comparison.decision])
+    if comparison.decision in ("better", "worse") and comparison.is_within_margin:
         lines.append(f"The difference is smaller than the margin of {margin}.")
-    if (smallest := found.detectable.difference) is not None:
+    if (smallest := comparison.detectable.difference) is not None:
         lines.append(
             f"With this many changes, differences of {100 * smallest:.1f} points and more are "
-            f"shown with {100 * found.detectable.power:g} % power."
+            f"shown with {100 * comparison.detectable.power:g} % power."
         )
-    if found.clusters < found.problems:
+    if comparison.clusters < comparison.problems:
         lines.append(
-            f"The problems derive from {found.clusters:,} originals, which makes the variance "
-            f"{found.design_effect:.1f} times as large."
+            f"The problems derive from {comparison.clusters:,} originals, which makes the variance "
+            f"{comparison.design_effect:.1f} times as large."
         )
     return lines
 
 
-def _warnings(found: Comparison, first: Result, second: Result) -> str:
-    lines = list(describe_incomplete(found, first, second))
+def _warnings(comparison: Comparison, first: Result, second: Result) -> str:
+    lines = list(describe_incomplete(comparison, first, second))
     recorded = bool(first.protocol.origin and second.protocol.origin)
-    wanted = [one for one in found.protocol_differences if not (recorded and one[0] == "origin")]
+    wanted = [
+        one for one in comparison.protocol_differences if not (recorded and one[0] == "origin")
+    ]
     if differing := describe_differences(wanted):
         lines.insert(0, f"The protocols differ, so the scores may not be comparable ({differing}).")
     items = "".join(f'<li class="mark bad">{text(line)}</li>' for line in lines)
     return f'<ul class="marks">{items}</ul>' if items else ""
 
 
-def _aside(found: Comparison, a: RunSource, b: RunSource) -> str:
-    smallest = found.detectable.difference
-    power = f"{100 * found.detectable.power:g} % power"
-    test = METHODS.get(found.test.method, "random sign-flip test")
+def _aside(comparison: Comparison, a: RunSource, b: RunSource) -> str:
+    smallest = comparison.detectable.difference
+    power = f"{100 * comparison.detectable.power:g} % power"
+    test = METHODS.get(comparison.test.method, "random sign-flip test")
     rows = [
-        (f"A  {a.model}", f"{_score(a)} {tag_marks(found.marks_a)}"),
-        (f"B  {b.model}", f"{_score(b)} {tag_marks(found.marks_b)}"),
-        ("Problems", f"{found.problems:,}"),
-        ("p-value", text(f"{probability(found.p_value)} ({test})")),
+        (f"A  {a.model}", f"{_score(a)} {tag_marks(comparison.marks_a)}"),
+        (f"B  {b.model}", f"{_score(b)} {tag_marks(comparison.marks_b)}"),
+        ("Problems", f"{comparison.problems:,}"),
+        ("p-value", text(f"{probability(comparison.p_value)} ({test})")),
         (
             "Could show",
             text("no difference" if smallest is None else f"{100 * smallest:.1f} points, {power}"),
         ),
-        ("Margin of equivalence", f"{100 * found.margin:g} points"),
+        ("Margin of equivalence", f"{100 * comparison.margin:g} points"),
     ]
-    if noise := found.noise:
+    if noise := comparison.noise:
         parts = f"{100 * noise.problems:.2f} from problems, {100 * noise.sampling:.2f} from samples"
         rows += [
             ("Standard error", f"{100 * noise.total:.2f} points"),
@@ -215,10 +217,10 @@ def _table(compared: ComparedRuns) -> str:
     return panel("Problems by outcome", content, note)
 
 
-def _lists(found: Comparison) -> str:
+def _lists(comparison: Comparison) -> str:
     """Return the changed problems for readers without a script."""
     parts = [
         f"<p><strong>{name}</strong> {count(len(tasks), 'problem')}: {text(', '.join(tasks))}</p>"
-        for name, tasks in (("Gained", found.gained), ("Lost", found.lost))
+        for name, tasks in (("Gained", comparison.gained), ("Lost", comparison.lost))
     ]
     return f"<noscript>{''.join(parts)}</noscript>"

@@ -98,10 +98,10 @@ def _visit(name: str, order: list[str], above: tuple[str, ...]) -> None:
 
 def _wrap(name: str, source: str) -> str:
     names = [(one, one) for one in EXPORT.findall(source)]
-    if found := EXPORT_LIST.search(source):
-        pairs = (item.split(" as ") for item in found[1].split(","))
+    if exports_list := EXPORT_LIST.search(source):
+        pairs = (item.split(" as ") for item in exports_list[1].split(","))
         names += [(pair[-1].strip(), pair[0].strip()) for pair in pairs]
-        source = source[: found.start()]
+        source = source[: exports_list.start()]
     source = squeeze(
         IMPORT.sub(
             lambda m: f'const {{{m[1].replace(" as ", ": ")}}} = $modules["{m[2]}"];', source
@@ -197,10 +197,10 @@ def encode(content: Any) -> bytes:
     """
     plain = codec.to_json(content)
     try:
-        found = json.dumps(plain, allow_nan=False, separators=(",", ":"))
+        encoding = json.dumps(plain, allow_nan=False, separators=(",", ":"))
     except ValueError:
-        found = json.dumps(_finite(plain), allow_nan=False, separators=(",", ":"))
-    return found.encode("ascii")
+        encoding = json.dumps(_finite(plain), allow_nan=False, separators=(",", ":"))
+    return encoding.encode("ascii")
 
 
 def _finite(value: Any) -> Any:

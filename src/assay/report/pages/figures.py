@@ -91,8 +91,8 @@ def _pass_curve(result: Result | None) -> str:
     fewest = min((tally.n for tally in tallies), default=0)
     if result is None or fewest < 2:
         return ""
-    found = estimates(tallies, ks=_some_ks(fewest))
-    points = tuple(plots.Point(one.k, one.value, one.low, one.high) for one in found)
+    curve = estimates(tallies, ks=_some_ks(fewest))
+    points = tuple(plots.Point(one.k, one.value, one.low, one.high) for one in curve)
     level = result.pass_at[1].level if 1 in result.pass_at else 0.95
     return figure(plots.draw_pass_curves((plots.Line(result.model, points),), level, HALF))
 
@@ -144,21 +144,21 @@ def _histogram(
     return figure(plots.draw_histogram(plot, HALF)) if groups else ""
 
 
-def bench_figure(found: BenchFile) -> str:
+def bench_figure(bench: BenchFile) -> str:
     """Return tokens per second by number of sequences, if a plot can show them.
 
     Files can hold any numbers.
     """
     points = tuple(
         plots.Point(batch.sequences, one.median, one.min, one.max)
-        for batch in found.figures.batches
+        for batch in bench.figures.batches
         if (one := batch.tokens_per_second) and 0 < batch.sequences < MOST_PLOTTED
         if 0 <= one.min <= one.median <= one.max < MOST_PLOTTED
     )
-    return figure(plots.draw_speed_curves((plots.Line(found.model, points),))) if points else ""
+    return figure(plots.draw_speed_curves((plots.Line(bench.model, points),))) if points else ""
 
 
-def parity_figure(found: ParityDocument) -> str:
+def parity_figure(parity: ParityDocument) -> str:
     """Return the KL divergence by position."""
-    values = found.kl_by_position
-    return figure(plots.draw_divergence(found.model.name, values)) if values else ""
+    values = parity.kl_by_position
+    return figure(plots.draw_divergence(parity.model.name, values)) if values else ""

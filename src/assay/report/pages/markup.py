@@ -66,13 +66,13 @@ def tiles(shown: Iterable[tuple[str, str, str]]) -> str:
 
     A tile without a figure is left out.
     """
-    found = "".join(
+    parts = "".join(
         f'<div class="tile"><span class="what">{text(name)}</span><span class="figure">'
         f'{text(figure)}</span><span class="interval">{text(note)}</span></div>'
         for name, figure, note in shown
         if figure
     )
-    return f'<div class="tiles">{found}</div>' if found else ""
+    return f'<div class="tiles">{parts}</div>' if parts else ""
 
 
 def tag_marks(names: Iterable[MarkName]) -> str:
@@ -86,11 +86,11 @@ def tag_marks(names: Iterable[MarkName]) -> str:
 
 def explain_tags(names: Iterable[MarkName]) -> str:
     """Return the legend of a table: the marks that occur in it, or nothing."""
-    found = set(names)
+    marks = set(names)
     items = "".join(
         f"<li>{tag_marks([name])} {text(explain_mark(name))}</li>"
         for name in MARKS
-        if name in found
+        if name in marks
     )
     return f'<ul class="notes" aria-label="Meaning of the marks">{items}</ul>' if items else ""
 
@@ -160,10 +160,10 @@ def signed(value: float, digits: int = 1) -> str:
 def day(timestamp: str) -> str:
     """Return ``17 Nov 2026, 05:43`` from ISO text, or the text itself if it is something else."""
     try:
-        found = datetime.fromisoformat(timestamp)
+        time = datetime.fromisoformat(timestamp)
     except ValueError:
         return timestamp[:40]
-    return f"{found.day} {found:%b %Y, %H:%M}"
+    return f"{time.day} {time:%b %Y, %H:%M}"
 
 
 def count(number: int, noun: str) -> str:
@@ -174,17 +174,17 @@ def count(number: int, noun: str) -> str:
 def could_show(problems: int) -> str:
     """Say which difference a paired comparison over so many problems shows."""
     over = f"With {count(problems, 'problem')}, a paired comparison"
-    found = [
+    differences = [
         (smallest, kind)
         for discordance, kind in DISCORDANCES
         if problems and (smallest := detectable_difference(problems, discordance)) is not None
     ]
-    if not found:
+    if not differences:
         return f"{over} shows no difference between models: they are too few."
     power = f"({100 * POWER:g} % power)"
-    if len({f"{100 * smallest:.1f}" for smallest, _ in found}) == 1:
-        return f"{over} shows differences of {100 * found[0][0]:.1f} points and more {power}."
-    parts = [f"{100 * smallest:.1f} points between {kind}" for smallest, kind in found]
+    if len({f"{100 * smallest:.1f}" for smallest, _ in differences}) == 1:
+        return f"{over} shows differences of {100 * differences[0][0]:.1f} points and more {power}."
+    parts = [f"{100 * smallest:.1f} points between {kind}" for smallest, kind in differences]
     return f"{over} shows differences from {' and from '.join(parts)} {power}."
 
 

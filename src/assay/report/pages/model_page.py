@@ -37,20 +37,20 @@ MACHINE = {
 }
 
 
-def render_measurement(found: sources.Measurement) -> PageSection:
+def render_measurement(measurement: sources.Measurement) -> PageSection:
     """Return the page of a measurement."""
-    body = RENDERERS[found.kind](found.document)
+    body = RENDERERS[measurement.kind](measurement.document)
     html = (
-        f'<header class="title"><p class="eyebrow">{text(sources.TITLES[found.kind])}</p>'
-        f"<h1>{text(found.name)}</h1></header>{body}"
-        f'<p class="note">From {text(found.path.name)}.</p>'
+        f'<header class="title"><p class="eyebrow">{text(sources.TITLES[measurement.kind])}</p>'
+        f"<h1>{text(measurement.name)}</h1></header>{body}"
+        f'<p class="note">From {text(measurement.path.name)}.</p>'
     )
-    return PageSection(join_key("model", found.key), found.title, html)
+    return PageSection(join_key("model", measurement.key), measurement.title, html)
 
 
-def summarize_measurement(found: sources.Measurement) -> str:
+def summarize_measurement(measurement: sources.Measurement) -> str:
     """Return the main figure or the decision of a measurement as HTML, for a table."""
-    match found.document:
+    match measurement.document:
         case sources.PerplexityDocument(results=figures):
             return f"{figures.perplexity:.3f}"
         case BenchFile() as bench:
@@ -75,8 +75,8 @@ def _big(figure: str, what: str) -> str:
     )
 
 
-def _perplexity(found: sources.PerplexityDocument) -> str:
-    figures = found.results
+def _perplexity(document: sources.PerplexityDocument) -> str:
+    figures = document.results
     headline = _big(f"{figures.perplexity:.3f}", "perplexity")
     sentence = "The text is too short for an interval."
     if figures.low is not None and figures.high is not None:
@@ -92,20 +92,20 @@ def _perplexity(found: sources.PerplexityDocument) -> str:
         ]
     )
     rows = [
-        ("Text", text(found.dataset.name)),
+        ("Text", text(document.dataset.name)),
         ("Tokens", f"{figures.tokens:,}"),
         ("Bytes", f"{figures.bytes:,}"),
         ("Window", f"{figures.window:,}, stride {figures.stride:,}"),
-        ("Device", "GPU" if found.used_gpu else "CPU"),
-        ("Took", duration(found.seconds) if found.seconds else ""),
+        ("Device", "GPU" if document.used_gpu else "CPU"),
+        ("Took", duration(document.seconds) if document.seconds else ""),
     ]
-    return _hero(headline, sentence, shown, rows) + _identity(found.model)
+    return _hero(headline, sentence, shown, rows) + _identity(document.model)
 
 
-def _bench(found: BenchFile) -> str:
-    figures, rate = found.figures, found.highest_rate
+def _bench(bench: BenchFile) -> str:
+    figures, rate = bench.figures, bench.highest_rate
     headline = "" if rate is None else _big(_number(rate), "tokens per second")
-    memory = found.gpu_peak_memory_mb or found.peak_memory_mb
+    memory = bench.gpu_peak_memory_mb or bench.peak_memory_mb
     shown = tiles(
         [
             ("first token", *_tile_of(figures.time_to_first_token_ms, "ms")),
@@ -115,13 +115,13 @@ def _bench(found: BenchFile) -> str:
         ]
     )
     rows = [
-        ("Load", duration(found.load_s) if found.load_s else ""),
-        ("Device", "GPU" if found.used_gpu else "CPU"),
-        ("Measured", text(day(found.timestamp))),
+        ("Load", duration(bench.load_s) if bench.load_s else ""),
+        ("Device", "GPU" if bench.used_gpu else "CPU"),
+        ("Measured", text(day(bench.timestamp))),
         *(
             (name, text(f"{value:,}{unit}" if isinstance(value, int) else f"{value}{unit}"))
             for key, (name, unit) in MACHINE.items()
-            if isinstance(value := found.machine.get(key), str | int | float)
+            if isinstance(value := bench.machine.get(key), str | int | float)
             if value and len(str(value)) < 80
         ),
     ]
@@ -138,18 +138,18 @@ def _bench(found: BenchFile) -> str:
     ]
     headings = ("Sequences", "Tokens/s", "Lowest", "Highest", "Seconds")
     return (
-        f"{_hero(headline, _load(found), shown, rows)}"
-        f'<div class="panels">{bench_figure(found)}'
+        f"{_hero(headline, _load(bench), shown, rows)}"
+        f'<div class="panels">{bench_figure(bench)}'
         f"{panel('Batches', table('Table of batches', headings, batches, left=0))}</div>"
-        f"{_identity(found.model_identity)}"
+        f"{_identity(bench.model_identity)}"
     )
 
 
-def _load(found: BenchFile) -> str:
+def _load(bench: BenchFile) -> str:
     """Return a sentence about what the engine had to do when it was fastest."""
-    batches = [(b.sequences, b.tokens_per_second) for b in found.figures.batches]
+    batches = [(b.sequences, b.tokens_per_second) for b in bench.figures.batches]
     rates = {sequences: spread.median for sequences, spread in batches if spread}
-    sizes = [found.settings.get(name) for name in ("prompt_tokens", "new_tokens")]
+    sizes = [bench.settings.get(name) for name in ("prompt_tokens", "new_tokens")]
     if not rates:
         return ""
     each = ""
@@ -169,37 +169,37 @@ def _tile_of(spread: Spread | None, unit: str) -> tuple[str, str]:
     return f"{_number(spread.median)} {unit}", ends
 
 
-def _parity(found: sources.ParityDocument) -> str:
-    alike = found.agreement
+def _parity(parity: sources.ParityDocument) -> str:
+    alike = parity.agreement
     shown = tiles(
         [
             ("same top token", f"{100 * alike.top1_agreement:.2f} %", ""),
             ("mean KL", f"{alike.kl_mean:.3g}", "nats per token"),
             ("mean cosine", f"{alike.cosine_mean:.5f}", "of logits"),
-            ("perplexity", f"{100 * found.perplexity_gap:+.2f} %", "against the reference"),
+            ("perplexity", f"{100 * parity.perplexity_gap:+.2f} %", "against the reference"),
         ]
     )
     rows = [
-        ("Reference", text(f"{found.reference.name} ({found.reference.engine})")),
+        ("Reference", text(f"{parity.reference.name} ({parity.reference.engine})")),
         ("Largest KL", f"{alike.kl_max:.3g} nats"),
         ("Least cosine", f"{alike.cosine_min:.5f}"),
-        ("Same greedy texts", f"{found.divergence.same} of {found.divergence.of}"),
-        ("Perplexity", f"{found.candidate_perplexity:.4f}"),
-        ("Perplexity of the reference", f"{found.reference_perplexity:.4f}"),
-        ("Positions", f"{alike.positions:,} in {count(found.prompts, 'prompt')}"),
+        ("Same greedy texts", f"{parity.divergence.same} of {parity.divergence.of}"),
+        ("Perplexity", f"{parity.candidate_perplexity:.4f}"),
+        ("Perplexity of the reference", f"{parity.reference_perplexity:.4f}"),
+        ("Positions", f"{alike.positions:,} in {count(parity.prompts, 'prompt')}"),
     ]
     findings = [
         (text(one.name), f"{one.value:.5g}", f"{one.bound:g}", _verdict(one.decision))
-        for one in found.findings
+        for one in parity.findings
     ]
     headings = ("Question", "Value", "Bound", "Decision")
-    met = _met([one.decision for one in found.findings], "threshold", "is met", "are met")
-    sentence = f"{met}. Precision of the weights: {found.precision}."
+    met = _met([one.decision for one in parity.findings], "threshold", "is met", "are met")
+    sentence = f"{met}. Precision of the weights: {parity.precision}."
     return (
-        f"{_hero(_decision(found.decision), sentence, shown, rows)}"
-        f'<div class="panels">{parity_figure(found)}'
+        f"{_hero(_decision(parity.decision), sentence, shown, rows)}"
+        f'<div class="panels">{parity_figure(parity)}'
         f"{panel('Findings', table('Table of findings', headings, findings))}</div>"
-        f"{_identity(found.model)}"
+        f"{_identity(parity.model)}"
     )
 
 
@@ -209,37 +209,39 @@ def _met(decisions: Sequence[str], noun: str, one: str, several: str) -> str:
     return f"{good:,} of {count(len(decisions), noun)} {one if len(decisions) == 1 else several}"
 
 
-def _check(found: sources.CheckDocument) -> str:
-    rows = [(text(s.name), _verdict(s.status), text(s.reason)) for s in found.stages]
+def _check(check: sources.CheckDocument) -> str:
+    rows = [(text(s.name), _verdict(s.status), text(s.reason)) for s in check.stages]
     content = table("Table of stages", ("Stage", "Status", "Finding"), rows, left=3)
-    sentence = _met([stage.status for stage in found.stages], "stage", "passes", "pass")
-    decision = _decision("sound" if found.sound else "not sound")
+    sentence = _met([stage.status for stage in check.stages], "stage", "passes", "pass")
+    decision = _decision("sound" if check.sound else "not sound")
     return f"{_hero(decision, f'{sentence}.', '', ())}{panel('Stages', content)}"
 
 
-def _qa(found: sources.QaDocument) -> str:
-    rows = [(text(i.name), _verdict(i.decision), text(i.reason)) for i in found.items]
+def _qa(document: sources.QaDocument) -> str:
+    rows = [(text(i.name), _verdict(i.decision), text(i.reason)) for i in document.items]
     evidence = "".join(
         f"<details><summary>{text(item.name)}</summary><pre>{lines}</pre></details>"
-        for item in found.items
+        for item in document.items
         if item.figures
         for figures in [codec.pretty(item.figures)[:LONGEST_FIGURES]]
         for lines in ["\n".join(map(text, figures.splitlines()))]
     )
-    digests = facts((name, f"<code>{text(value)}</code>") for name, value in found.sha256.items())
+    digests = facts(
+        (name, f"<code>{text(value)}</code>") for name, value in document.sha256.items()
+    )
     about = [
-        ("Tier", text(found.tier)),
-        ("Examined", text(day(found.timestamp))),
-        ("assay", text(found.assay)),
-        ("Machine", text(found.platform)),
+        ("Tier", text(document.tier)),
+        ("Examined", text(day(document.timestamp))),
+        ("assay", text(document.assay)),
+        ("Machine", text(document.platform)),
     ]
-    met = _met([item.decision for item in found.items], "question", "is GO", "are GO")
-    sentence = f"{met} in the tier {found.tier}."
+    met = _met([item.decision for item in document.items], "question", "is GO", "are GO")
+    sentence = f"{met} in the tier {document.tier}."
     headings = ("Question", "Decision", "Reason")
     return (
-        f"{_hero(_decision(found.decision), sentence, '', about)}"
+        f"{_hero(_decision(document.decision), sentence, '', about)}"
         f"{panel('Questions', table('Table of questions', headings, rows, left=3))}"
-        f"{panel('Evidence', evidence)}{panel('Digests', digests)}{_identity(found.model)}"
+        f"{panel('Evidence', evidence)}{panel('Digests', digests)}{_identity(document.model)}"
     )
 
 

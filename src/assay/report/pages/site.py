@@ -222,13 +222,13 @@ def build_report(
         reporter.preparing("report", done, len(wanted))
         try:
             section = site.section(link.key)
-            found = {name: site.block(name) for name in site.list_blocks(link.key)}
+            data = {name: site.block(name) for name in site.list_blocks(link.key)}
         except AssayError as error:
             warn(f"{link.title}: is left out. {error}")
             continue
         links.append(link)
         sections.append(section)
-        blocks |= found
+        blocks |= data
     names = sorted({run.entry.benchmark for run in sources.runs})
     usual = f"{', '.join(names)} · assay" if names else "assay"
     return render_document(sections, links, blocks, title=title or usual)

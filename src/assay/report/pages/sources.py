@@ -218,10 +218,10 @@ def open_sources(
     nothing of these. ``warn`` gets a line for every file of a folder that cannot be read. ``read``
     reads the results files of folders.
     """
-    found = _Finder(results_dir, warn, read)
+    finder = _Finder(results_dir, warn, read)
     for reference in references or [str(results_dir)]:
-        found.add(reference)
-    return found.sources()
+        finder.add(reference)
+    return finder.sources()
 
 
 class _Finder:
@@ -240,8 +240,8 @@ class _Finder:
         is_run = (path / "run.json").exists() or (path.parent / f"{path.name}.json").is_file()
         if path.is_dir() and not is_run:
             self._add_folder(path)
-        elif path.is_file() and (found := read_measurement(path)):
-            self._measurements.setdefault(found.key, found)
+        elif path.is_file() and (measurement := read_measurement(path)):
+            self._measurements.setdefault(measurement.key, measurement)
         elif path.is_file() and path.parent.name == FOLDER:
             self._add_suite(read_suite(path), path.parent.parent)
         else:
@@ -266,8 +266,8 @@ class _Finder:
                 continue
             self._suites.setdefault(record.suite, record)
         for path in sorted(set(folder.glob("*.json")) - results):
-            if not path.is_symlink() and (found := read_measurement(path)):
-                self._measurements.setdefault(found.key, found)
+            if not path.is_symlink() and (measurement := read_measurement(path)):
+                self._measurements.setdefault(measurement.key, measurement)
 
     def _add_named(self, reference: str) -> None:
         suite = self._results_dir / FOLDER / f"{reference}.json"
@@ -280,16 +280,16 @@ class _Finder:
 
     def _add_suite(self, record: SuiteRecord, results_dir: Path) -> None:
         self._suites.setdefault(record.suite, record)
-        found = {entry.run: entry for entry in list_runs(results_dir, self._warn, self._read)}
+        entries = {entry.run: entry for entry in list_runs(results_dir, self._warn, self._read)}
         names = sorted({row.run for row in record.rows if row.run})
         for name in names:
-            if name not in found:
+            if name not in entries:
                 raise RunError(
                     f"{record.suite}: its run {name} is not in {results_dir}. Restore it from a "
                     "copy."
                 )
         for name in names:
-            self._add_run(found[name], results_dir)
+            self._add_run(entries[name], results_dir)
 
     def _add_run(self, entry: RunEntry, results_dir: Path) -> None:
         folder = results_dir / entry.run
@@ -303,7 +303,7 @@ class _Finder:
 def _number(runs: Sequence[RunSource]) -> list[RunSource]:
     """Return the runs with unique keys, which need no quotes in HTML and addresses."""
     seen: dict[str, int] = {}
-    found = []
+    result = []
     for run, model in zip(runs, name_runs([run.entry for run in runs]), strict=True):
         name = run.key
         if not SAFE_KEY.fullmatch(name):  # a folder that was renamed
@@ -311,5 +311,5 @@ def _number(runs: Sequence[RunSource]) -> list[RunSource]:
             name = f"run-{digest.hexdigest()[:16]}"
         count = seen[name] = seen.get(name, 0) + 1
         key = name if count == 1 else f"{name}~{count}"
-        found.append(replace(run, key=key, model=model))
-    return found
+        result.append(replace(run, key=key, model=model))
+    return result

@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 from assay.report.plots.svg import SIZE, SMALL, colour, element, measure, number, text, tooltip
 
+WIDTH = 720.0
+AXIS_HEIGHT = 46.0  # tick labels and the name of a horizontal axis
 MINUS = "\N{MINUS SIGN}"
 NICE = (1.0, 2.0, 2.5, 5.0, 10.0)
 DAY = 86_400.0
@@ -98,8 +100,8 @@ def log_ticks(low: float, high: float, most: int = 8) -> list[Tick]:
         if 2 <= len(inside) <= most:
             return _label(inside)
     if high < 10 * low:
-        found = [tick for tick in linear_ticks(low, high) if low <= tick.value <= high]
-        return found if low >= 1e-4 else [Tick(t.value, _power(t.value)) for t in found]
+        ticks = [tick for tick in linear_ticks(low, high) if low <= tick.value <= high]
+        return ticks if low >= 1e-4 else [Tick(t.value, _power(t.value)) for t in ticks]
     powers = range(first, last + 1, max(1, math.ceil((last - first) / most)))
     return _label([10.0**p for p in powers if low <= 10.0**p <= high])
 
@@ -160,15 +162,15 @@ def _months(low: float, high: float, most: int) -> list[Tick]:
     first, last = (datetime.fromtimestamp(stamp, UTC) for stamp in (low, high))
     months = (last.year - first.year) * 12 + last.month - first.month
     step = next((s for s in (1, 2, 3, 6, 12) if months / s <= most), 12 * math.ceil(months / 96))
-    found = []
+    ticks = []
     for n in range(-(-(first.year * 12 + first.month) // step) * step, 10**6, step):
         moment = datetime(n // 12, n % 12 + 1, 1, tzinfo=UTC)
         if moment > last:
             break
         if moment + timedelta(days=1) > first:
             label = f"{moment:%b} {moment.year}" if step < 12 else str(moment.year)
-            found.append(Tick(moment.timestamp(), label))
-    return found
+            ticks.append(Tick(moment.timestamp(), label))
+    return ticks
 
 
 def spread(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:
@@ -180,21 +182,17 @@ def spread(places: Sequence[float], gap: float, low: float, high: float) -> list
     if count > 1 and (count - 1) * gap > high - low:
         gap = (high - low) / (count - 1)
     order = sorted(range(count), key=lambda i: places[i])
-    found: list[float] = []
+    heights: list[float] = []
     for i in order:
-        found.append(max(places[i], low, found[-1] + gap if found else low))
+        heights.append(max(places[i], low, heights[-1] + gap if heights else low))
     limit = high
     for position in reversed(range(count)):
-        found[position] = min(found[position], limit)
-        limit = found[position] - gap
+        heights[position] = min(heights[position], limit)
+        limit = heights[position] - gap
     result = [0.0] * count
     for position, i in enumerate(order):
-        result[i] = found[position]
+        result[i] = heights[position]
     return result
-
-
-WIDTH = 720.0
-AXIS_HEIGHT = 46.0  # tick labels and the name of a horizontal axis
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,11 +99,11 @@ def _find_corners(data: Scatter, x: axes.Scale, y: axes.Scale) -> list[Place]:
     """Return the border of what the models reach: the corners of steps through the best ones."""
     front = sorted((d for d in data.dots if d.best and d.x > 0), key=lambda d: (d.x, d.y))
     places = [(x.place(dot.x), y.place(dot.y)) for dot in front]
-    found = places[:1]
+    corners = places[:1]
     for before, place in itertools.pairwise(places):
         corner = (before[0], place[1]) if data.larger_is_better else (place[0], before[1])
-        found += [corner, place]
-    return found
+        corners += [corner, place]
+    return corners
 
 
 def _draw_front(corners: Sequence[Place]) -> str:
@@ -164,12 +164,12 @@ def _obstacles(
     dots: Sequence[Dot], places: Sequence[Place], x: axes.Scale, y: axes.Scale
 ) -> list[Box]:
     """Return what labels keep clear of: markers and interval bars."""
-    found = [(a - 5, b - 5, a + 5, b + 5) for a, b in places]
+    boxes = [(a - 5, b - 5, a + 5, b + 5) for a, b in places]
     for dot in dots:
         if dot.low is not None and dot.high is not None:
             at = x.place(dot.x)
-            found.append((at - 4, y.place(dot.high), at + 4, y.place(dot.low)))
-    return found
+            boxes.append((at - 4, y.place(dot.high), at + 4, y.place(dot.low)))
+    return boxes
 
 
 def _candidates(x: float, y: float, wide: float) -> Iterator[Box]:

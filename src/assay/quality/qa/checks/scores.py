@@ -75,8 +75,8 @@ def is_whole(result: Result) -> bool:
 
 def _score(benchmark: str, figure: str, least: float, result: Result) -> QaItem:
     name = f"{benchmark} {figure}"
-    found = {f"pass_at_{k}": one for k, one in result.pass_at.items()}.get(figure)
-    if found is None:
+    estimate = {f"pass_at_{k}": one for k, one in result.pass_at.items()}.get(figure)
+    if estimate is None:
         k, n = figure.removeprefix("pass_at_"), result.config.num_samples
         why = f"{result.run} does not contain it"
         if k.isdecimal() and int(k) > n:
@@ -85,14 +85,14 @@ def _score(benchmark: str, figure: str, least: float, result: Result) -> QaItem:
         return QaItem(name, "INCONCLUSIVE", why)
     return QaItem(
         name,
-        at_least(found.low, found.high, least),
-        f"{100 * found.value:.1f} % [{100 * found.low:.1f}, {100 * found.high:.1f}] in "
+        at_least(estimate.low, estimate.high, least),
+        f"{100 * estimate.value:.1f} % [{100 * estimate.low:.1f}, {100 * estimate.high:.1f}] in "
         f"{result.run}, at least {100 * least:g} %",
         {
-            "value": found.value, "low": found.low, "high": found.high, "problems": found.problems,
-            "level": found.level, "method": found.method,
+            name: getattr(estimate, name)
+            for name in ("value", "low", "high", "problems", "level", "method")
         },
-    )  # fmt: skip
+    )
 
 
 qa_checks.register("scores")(QaCheck(order=50, is_asked=lambda e: bool(e.tier.scores), ask=_ask))

@@ -66,7 +66,7 @@ def _cell(benchmark: str, cell: Cell, protocol: str, *, groups: bool) -> dict[st
         cell.state, cell.result and cell.result.publishable,
         cell.result and " ".join(cell.result.marks), cell.others, cell.run, protocol,
     )  # fmt: skip
-    found: dict[str, object] = {
+    line: dict[str, object] = {
         f"{benchmark}{suffix}": value for suffix, value in zip(OF_CELL, values, strict=True)
     }
-    return {**found, f"{benchmark}_group": cell.group} if groups else found
+    return {**line, f"{benchmark}_group": cell.group} if groups else line

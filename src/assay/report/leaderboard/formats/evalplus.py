@@ -28,7 +28,7 @@ SOURCES: dict[str, tuple[tuple[str, str], ...]] = {
 @renderers.register("evalplus")
 def render_evalplus(board: Leaderboard) -> str:
     """Return an object with an entry for each model. Only complete results have a score."""
-    found = {}
+    models = {}
     for row in only_block(board, "evalplus").rows:
         results = {
             cell.result.benchmark: cell.result
@@ -39,7 +39,7 @@ def render_evalplus(board: Leaderboard) -> str:
         shown = (cell.result for cell in row.cells if cell and cell.result)
         identities = [result.model_identity for result in shown]
         parameters = row.facts.parameters
-        found[clean_line(row.model)] = {
+        models[clean_line(row.model)] = {
             "link": "",
             "open-data": "NONE",
             "pass@1": {name: _score(results, places) for name, places in SOURCES.items()},
@@ -47,15 +47,15 @@ def render_evalplus(board: Leaderboard) -> str:
             "size": None if parameters is None else round(parameters / 1e9, 1),
             "marks": list(dict.fromkeys(name for one in results.values() for name in one.marks)),
         }
-    return json.dumps(found, indent=2) + "\n"
+    return json.dumps(models, indent=2) + "\n"
 
 
 def _score(results: Mapping[str, Result], places: tuple[tuple[str, str], ...]) -> float | None:
     for benchmark, group in places:
         if benchmark not in results:
             continue
-        found = results[benchmark].results
-        scores = found.groups.get(group) if group else found
+        score = results[benchmark].results
+        scores = score.groups.get(group) if group else score
         if scores and (estimate := scores.pass_at.get(1)):
             return round(100 * estimate.value, 1)
     return None
