@@ -22,6 +22,8 @@ DataStatus = Literal["built-in", "verified", "damaged", "not-here", "own-files",
 STATUSES: dict[str, DataStatus] = {"ok": "verified", "damaged": "damaged", "not here": "not-here"}
 OWN = "own"  # the group of users' own files
 HEADINGS = ("group", "benchmark", "problems", "licence", "programs can import", "data")
+MOST_ROWS = 20  # of one kind
+LONGEST = 160  # characters of a line
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +130,6 @@ def _data(state: BenchmarkState) -> str:
         case "own-files":
             return f"not downloaded, add it yourself: {state.path}"
     return "unknown"
-
-
-MOST_ROWS = 20  # of one kind
-LONGEST = 160  # characters of a line
 
 
 def summarize_check(check: BenchmarkCheck) -> list[str]:

@@ -22,6 +22,10 @@ from assay.runs.result import Result, SampleResult, read_samples
 from assay.types import Benchmark, Limits, Program, Prompt, Verdict
 
 Load = Callable[[str], "Benchmark"]  # takes the name of a benchmark
+NOT_JUDGED = "not-judged"
+RECORDED = "The completions were recorded elsewhere, so the prompt is not known."
+SAMPLE_HEADINGS = ("task", "sample", "status", "reason", "rule", "tokens", "detail")
+FINISH = {"stop": "ended by itself", "length": "cut off at the token limit"}
 
 
 def loader_of(file: str, data_sha256: str | None, load: Load) -> Load:
@@ -41,10 +45,6 @@ def loader_of(file: str, data_sha256: str | None, load: Load) -> Load:
         return load(name)
 
     return load_own if file else load_named
-
-
-NOT_JUDGED = "not-judged"
-RECORDED = "The completions were recorded elsewhere, so the prompt is not known."
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,10 +187,6 @@ def find_prompts(
         task_id: complete_prompt(strategy.build(problem, asking.prompt_form), asking)
         for task_id, problem in problems.items()
     }, ""
-
-
-SAMPLE_HEADINGS = ("task", "sample", "status", "reason", "rule", "tokens", "detail")
-FINISH = {"stop": "ended by itself", "length": "cut off at the token limit"}
 
 
 @dataclass(frozen=True, slots=True)

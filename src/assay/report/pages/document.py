@@ -41,6 +41,19 @@ IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([\w./-]+)";$', re.M)
 EXPORT = re.compile(r"^export (?:async )?(?:function\*?|const|let|class) (\w+)", re.M)
 COMMENT = re.compile(r"//|/\*.*\*/$")  # a line with nothing else
 EXPORT_LIST = re.compile(r"export\{([^}]*)\};?\s*$")  # of minified code
+# Code of others in the script. Their licences want to be with every copy.
+LICENCES = (
+    ("preact", "LICENSE-preact.txt"),
+    ("htm", "LICENSE-htm.txt"),
+    ("Prism", "LICENSE-prism.txt"),
+)
+# Runs before anything is drawn: the chosen theme, and that a script is there.
+EARLY = """document.documentElement.classList.add("js");
+try {
+  const theme = localStorage.getItem("assay-theme");
+  if (theme) document.documentElement.dataset.theme = theme;
+} catch {}
+"""
 
 
 def read_asset(name: str) -> str:
@@ -110,21 +123,6 @@ def _wrap(name: str, source: str) -> str:
     source = re.sub(r"^export (?=\w)", "", source, flags=re.M)
     exports = ", ".join(f"{outer}: {inner}" for outer, inner in names)
     return f'$modules["{name}"] = (() => {{\n{source}\nreturn {{ {exports} }};\n}})();\n'
-
-
-# Code of others in the script. Their licences want to be with every copy.
-LICENCES = (
-    ("preact", "LICENSE-preact.txt"),
-    ("htm", "LICENSE-htm.txt"),
-    ("Prism", "LICENSE-prism.txt"),
-)
-# Runs before anything is drawn: the chosen theme, and that a script is there.
-EARLY = """document.documentElement.classList.add("js");
-try {
-  const theme = localStorage.getItem("assay-theme");
-  if (theme) document.documentElement.dataset.theme = theme;
-} catch {}
-"""
 
 
 def security_policy(*, api: bool) -> str:

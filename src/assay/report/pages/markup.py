@@ -15,6 +15,10 @@ from assay.runs.marks import MARKS, MarkName
 from assay.scoring.power import POWER, detectable_difference
 from assay.types import Estimate
 
+# How many problems only one of two models passes: checkpoints of one training, other families.
+DISCORDANCES = ((0.10, "checkpoints of one training"), (0.25, "models of different families"))
+DASH = "\N{EN DASH}"
+
 
 @dataclass(frozen=True, slots=True)
 class PageSection:
@@ -130,11 +134,6 @@ def table(
         f'<table class="{kind}">'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
-
-
-# How many problems only one of two models passes: checkpoints of one training, other families.
-DISCORDANCES = ((0.10, "checkpoints of one training"), (0.25, "models of different families"))
-DASH = "\N{EN DASH}"
 
 
 def percent(value: float | None, digits: int = 1) -> str:

@@ -21,6 +21,7 @@ from assay.runs.stores.suites import FOLDER, SuiteRecord, read_suite
 from assay.types import ModelIdentity
 
 FILES = FileReader(RunError, "Give a file that an assay command wrote")
+SAFE_KEY = re.compile(r"[\w.+-]{1,200}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +182,6 @@ def read_measurement(path: Path) -> Measurement | None:
                 digest = hashlib.sha256(codec.dumps(content).encode()).hexdigest()[:8]
                 return Measurement(f"{kind}-{digest}", kind, document, path)
     return None
-
-
-SAFE_KEY = re.compile(r"[\w.+-]{1,200}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

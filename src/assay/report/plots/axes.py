@@ -20,6 +20,8 @@ STEPS_OF_TIME = (
     7 * DAY, 14 * DAY,
 )  # fmt: skip
 
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
 
 @dataclass(frozen=True, slots=True)
 class Tick:
@@ -110,9 +112,6 @@ def _label(values: Sequence[float]) -> list[Tick]:
     """Return ticks with labels of the same style: powers of ten if the first is tiny."""
     show = short if values[0] >= 1e-3 else _power
     return [Tick(value, show(value)) for value in values]
-
-
-SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def short(value: float) -> str:

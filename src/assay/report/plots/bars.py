@@ -14,6 +14,8 @@ from assay.report.plots.svg import Drawing, colour, element, measure, number, te
 ROW, BAR = 26.0, 16.0
 LABELS = 240.0  # at most
 Kind = Literal["good", "bad", "invalid", "other"]
+HEIGHT, LEGEND = 250.0, 24.0
+BINS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +62,6 @@ def draw_bars(data: BarChart, width: float = axes.WIDTH) -> Drawing:
         f"Bar chart of {total:,} {data.unit}. {words}.", "".join(body),
         f"{total:,} {data.unit}",
     )  # fmt: skip
-
-
-HEIGHT, LEGEND = 250.0, 24.0
-BINS = 30
 
 
 @dataclass(frozen=True, slots=True)

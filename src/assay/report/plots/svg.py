@@ -47,6 +47,12 @@ COLOURS: dict[str, tuple[str, str]] = {
 SERIES = 8
 LEVELS = 6
 _REFERENCE = re.compile(r'="var\(--plot-(\w+),#[0-9a-f]{6}\)"')
+FONT = "system-ui,-apple-system,'Segoe UI','Liberation Sans','DejaVu Sans',sans-serif"
+SIZE, SMALL, HEADING = 12, 11, 15
+LONGEST_TEXT = 300  # characters; a longer name is cut off before it is measured
+HEADING_HEIGHT, SUBTITLE_HEIGHT, MARGIN = 34, 18, 16
+CLASS = "assay-plot"
+FIGURES = f".{CLASS}{{font-variant-numeric:tabular-nums}}"
 
 
 def colour(name: str) -> str:
@@ -69,14 +75,6 @@ def resolve(svg: str, theme: Theme) -> str:
     """Return the plot with plain colours, for programs that know no variables."""
     column = 0 if theme == "light" else 1
     return _REFERENCE.sub(lambda match: f'="{COLOURS[match[1]][column]}"', svg)
-
-
-FONT = "system-ui,-apple-system,'Segoe UI','Liberation Sans','DejaVu Sans',sans-serif"
-SIZE, SMALL, HEADING = 12, 11, 15
-LONGEST_TEXT = 300  # characters; a longer name is cut off before it is measured
-HEADING_HEIGHT, SUBTITLE_HEIGHT, MARGIN = 34, 18, 16
-CLASS = "assay-plot"
-FIGURES = f".{CLASS}{{font-variant-numeric:tabular-nums}}"
 
 
 @dataclass(frozen=True, slots=True)
