@@ -7,24 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from assay.data.printable import quantity
 from assay.protocol import Difference, RecordedProtocol
-from assay.report.text import (
-    LEFT_OUT_NOTE,
-    advise_on_form,
-    benchmark_name,
-    counts,
-    describe_gap,
-    describe_left_out,
-    describe_times,
-    explain_marks,
-    interval,
-    label_mark,
-    label_marks,
-    level,
-    percent_of,
-    score,
-    signed_interval,
-    table,
-)
+from assay.report import text
 from assay.runs import Comparison, Result, compare_family
 from assay.runs.compare import FamilyMember, share_problems
 from assay.runs.marks import list_marks
@@ -43,34 +26,28 @@ USUAL_THINKING = "default"
 def summarize(result: Result) -> list[str]:
     """Return the lines that a command prints for its result."""
     results = result.results
-    gap = describe_gap(result.coverage)
+    gap = text.describe_gap(result.coverage)
     lines = [f"incomplete: {gap}. The score covers only these."] if gap else []
     settings = describe_settings(result.config, result.protocol)
-    lines.append(" · ".join([benchmark_name(result), result.model, *settings]))
-    for k, estimate in results.pass_at.items():
-        lines.append(
-            f"  {f'pass@{k}':<9} {percent_of(estimate)}  {interval(estimate)} ({level(estimate)}), "
-            f"{quantity(estimate.problems, 'problem')}{describe_left_out(results, k)}"
-        )
+    lines.append(" · ".join([text.benchmark_name(result), result.model, *settings]))
+    for k, one in results.pass_at.items():
+        problems = quantity(one.problems, "problem")
+        left_out = text.describe_left_out(results, k)
+        shown = f"{text.show_estimate(one)} ({text.level(one)})"
+        lines.append(f"  {f'pass@{k}':<9} {shown}, {problems}{left_out}")
     for name, group in list(results.groups.items())[:-1]:
-        if one := group.pass_at.get(1):
-            lines.append(
-                f"  {name:<9} {percent_of(one)}  {interval(one)} pass@1 on the {name} tests alone"
-            )
+        if 1 in group.pass_at:
+            shown = text.show_estimate(group.pass_at[1])
+            lines.append(f"  {name:<9} {shown} pass@1 on the {name} tests alone")
     if best := results.best_of_n:
-        without = best.without_examples
-        lines.append(
-            f"  best of {best.n} {percent_of(best.estimate)}  {interval(best.estimate)} "
-            f"by {best.method}"
-            + (f", {quantity(without, 'problem')} without examples" if without else "")
-        )
+        examples = quantity(best.without_examples, "problem")
+        without = f", {examples} without examples" if best.without_examples else ""
+        shown = text.show_estimate(best.estimate)
+        lines.append(f"  best of {best.n} {shown} by {best.method}{without}")
     if matches := results.infilling:
-        exact, similar = matches.exact_match, matches.edit_similarity
-        lines += [
-            f"  exact     {percent_of(exact)}  {interval(exact)} filled in exactly what was there",
-            f"  similar   {percent_of(similar)}  {interval(similar)} edit similarity to what was "
-            "there",
-        ]
+        exact, similar = map(text.show_estimate, (matches.exact_match, matches.edit_similarity))
+        lines.append(f"  exact     {exact} filled in exactly what was there")
+        lines.append(f"  similar   {similar} edit similarity to what was there")
     lines += [_measure(name, estimate) for name, estimate in results.measures.items()]
     for label, values in results.breakdowns.items():
         lines += _breakdown(label, values)
@@ -83,41 +60,43 @@ def summarize(result: Result) -> list[str]:
         lines.append(f"  unsupported {tasks}: the sandbox cannot run it")
     return [
         *lines,
-        f"  verdicts  {counts(results.reasons)}",
+        f"  verdicts  {text.counts(results.reasons)}",
         f"  invalid   {results.invalid}",
-        *(f"  advice    {line}" for line in filter(None, [advise_on_form(result)])),
+        *(f"  advice    {line}" for line in filter(None, [text.advise_on_form(result)])),
         *_origin(result),
         f"  protocol  {result.protocol.hash[:12]}{' (incomplete)' if gap else ''}",
         f"  results   {result.path}",
     ]
 
 
-def _measure(name: str, score: MeasureScore) -> str:
+def _measure(name: str, measure: MeasureScore) -> str:
     """Return the line of a number that programs have beside their verdict."""
     ends = ""
-    if score.low is not None and score.high is not None:
-        ends = f"  [{100 * score.low:.1f}, {100 * score.high:.1f}] ({100 * score.level:g} %)"
-    left_out = f", {quantity(score.unmeasured, 'program')} not measured" if score.unmeasured else ""
+    if measure.low is not None and measure.high is not None:
+        ends = f"  [{100 * measure.low:.1f}, {100 * measure.high:.1f}] ({100 * measure.level:g} %)"
+    left_out = (
+        f", {quantity(measure.unmeasured, 'program')} not measured" if measure.unmeasured else ""
+    )
     return (
-        f"  {name} {100 * score.value:.1f} %{ends}, passed programs of "
-        f"{quantity(score.problems, 'problem')}{left_out}"
+        f"  {name} {100 * measure.value:.1f} %{ends}, passed programs of "
+        f"{quantity(measure.problems, 'problem')}{left_out}"
     )
 
 
 def _breakdown(label: str, values: Mapping[str, BreakdownResult]) -> list[str]:
     """Return a table of the scores by the values of a label."""
     rows = [
-        (value, percent_of(one.pass_at[1]), interval(one.pass_at[1]), str(one.problems))
+        (value, text.percent_of(one.pass_at[1]), text.interval(one.pass_at[1]), str(one.problems))
         for value, one in values.items()
         if 1 in one.pass_at
     ]
     heading = (f"by {label}", "pass@1", "interval", "problems")
-    return [f"  {line}" for line in table([heading, *rows])]
+    return [f"  {line}" for line in text.table([heading, *rows])]
 
 
 def _sequential(result: SequentialResult) -> str:
     last = result.looks[-1]
-    ends = signed_interval(last.interval)
+    ends = text.signed_interval(last.interval)
     return (
         f"  {result.decision:<9} compared with {result.baseline_model} ({result.baseline}) on "
         f"these problems: {100 * (last.gained - last.lost) / last.pairs:+.1f} points {ends}, after "
@@ -163,11 +142,11 @@ def _origin(result: Result) -> list[str]:
         lines.append(f"  model     {where} ({identity.engine}, weights {digest})")
     for one in list_marks(result):
         blocked = " (not publishable)" if one.mark.blocks else ""
-        lines.append(f"  marked    {label_mark(one.name)}{blocked}: {one.detail}")
+        lines.append(f"  marked    {text.label_mark(one.name)}{blocked}: {one.detail}")
     if timing.cost is not None:
         tokens = f"{timing.prompt_tokens:,} tokens in, {timing.tokens_generated:,} out"
         lines.append(f"  cost      {timing.cost:.4f} for {tokens}")
-    if times := describe_times(timing):
+    if times := text.describe_times(timing):
         lines.append(f"  time      {times}")
     if timing.reused:
         samples = f"{timing.reused} of {result.results.samples} completions"
@@ -215,7 +194,7 @@ def summarize_strategies(results: Sequence[Result]) -> list[str]:
     """
     first = results[0]
     against = first.config.prompt_strategy
-    shown_level = level(first.pass_at[1]) if 1 in first.pass_at else "interval"
+    shown_level = text.level(first.pass_at[1]) if 1 in first.pass_at else "interval"
     rows = [
         ("strategy", "pass@1", shown_level, f"to {against}", "gained", "lost", "p", "run", "marks")
     ]
@@ -225,19 +204,19 @@ def summarize_strategies(results: Sequence[Result]) -> list[str]:
     for result in results:
         rows.append(
             (
-                result.config.prompt_strategy, score(result.results, 1),
-                interval(result.pass_at.get(1)), *_compared(compared.get(result.run)), result.run,
-                label_marks(result.marks),
+                result.config.prompt_strategy, text.score(result.results, 1),
+                text.interval(result.pass_at.get(1)), *_compared(compared.get(result.run)),
+                result.run, text.label_marks(result.marks),
             )
         )  # fmt: skip
-    lines = [f"{benchmark_name(first)} · {first.model} · n={first.config.num_samples}"]
+    lines = [f"{text.benchmark_name(first)} · {first.model} · n={first.config.num_samples}"]
     for result in results:
-        if gap := describe_gap(result.coverage):
+        if gap := text.describe_gap(result.coverage):
             lines.append(f"incomplete: {result.config.prompt_strategy}, {gap}")
-    lines += table(rows)
+    lines += text.table(rows)
     if any(result.results.left_out_as_failed for result in results):
-        lines.append(LEFT_OUT_NOTE)
-    return lines + explain_marks(name for result in results for name in result.marks)
+        lines.append(text.LEFT_OUT_NOTE)
+    return lines + text.explain_marks(name for result in results for name in result.marks)
 
 
 def _compared(member: FamilyMember | None) -> tuple[str, str, str, str]:
@@ -256,7 +235,7 @@ def _compared(member: FamilyMember | None) -> tuple[str, str, str, str]:
 def describe_incomplete(comparison: Comparison, first: Result, second: Result) -> list[str]:
     """Return a warning for each of two compared results that is incomplete."""
     common = f"only the {comparison.problems} problems that were judged in both are compared"
-    gaps = (("A", describe_gap(first.coverage)), ("B", describe_gap(second.coverage)))
+    gaps = (("A", text.describe_gap(first.coverage)), ("B", text.describe_gap(second.coverage)))
     return [f"{name} is incomplete ({gap}), so {common}" for name, gap in gaps if gap]
 
 
@@ -264,7 +243,7 @@ def describe_differences(differences: Sequence[Difference]) -> str:
     """Return differences as ``problems: 20 / 4; ...``. Digests are shortened."""
 
     def short(value: object) -> str:
-        text = str(value)
-        return text[:12] if DIGEST.fullmatch(text) else text
+        shown = str(value)
+        return shown[:12] if DIGEST.fullmatch(shown) else shown
 
     return "; ".join(f"{name}: {short(x)} / {short(y)}" for name, x, y in differences)

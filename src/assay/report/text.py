@@ -32,6 +32,11 @@ def interval(estimate: Estimate | None) -> str:
     return f"[{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]" if estimate else ""
 
 
+def show_estimate(estimate: Estimate) -> str:
+    """Return ``12.3 %  [8.0, 18.1]``."""
+    return f"{percent_of(estimate)}  {interval(estimate)}"
+
+
 def signed_interval(ends: Interval) -> str:
     """Return the interval of a difference as ``[-1.2, +3.4]`` in points."""
     return f"[{100 * ends.low:+.1f}, {100 * ends.high:+.1f}]"

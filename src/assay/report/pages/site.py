@@ -13,13 +13,8 @@ from assay import benchmarks
 from assay.datasets.states import find_data
 from assay.errors import AssayError, DataError, RunError, UsageError
 from assay.progress import Reporter, Silent
+from assay.report.pages import compare_page
 from assay.report.pages.board_page import BOARD, render_board
-from assay.report.pages.compare_page import (
-    ComparedRuns,
-    compare_block,
-    compare_runs,
-    render_comparison,
-)
 from assay.report.pages.document import render_document
 from assay.report.pages.markup import PageLink, PageSection, join_key
 from assay.report.pages.model_page import render_measurement
@@ -52,7 +47,7 @@ class ReportSite:
         self._runs = {run.key: run for run in sources.runs}
         self._measurements = {one.key: one for one in sources.measurements}
         self._loaded: dict[str, RunData] = {}
-        self._compared: dict[tuple[str, str], ComparedRuns] = {}
+        self._compared: dict[tuple[str, str], compare_page.ComparedRuns] = {}
         self._benchmarks: dict[str, Benchmark] = {}
 
     def list_pages(self) -> list[PageLink]:
@@ -154,9 +149,9 @@ class ReportSite:
             self._benchmarks[name] = benchmarks.load(name, self._reporter.note, self._data_dir)
         return self._benchmarks[name]
 
-    def _compare(self, a: str, b: str) -> ComparedRuns:
+    def _compare(self, a: str, b: str) -> compare_page.ComparedRuns:
         if (a, b) not in self._compared:
-            self._compared[a, b] = compare_runs(self._find(a), self._find(b))
+            self._compared[a, b] = compare_page.compare_runs(self._find(a), self._find(b))
         return self._compared[a, b]
 
     def _list_comparisons(self, key: str) -> list[PageLink]:
@@ -173,13 +168,13 @@ SECTIONS: dict[tuple[str, int], Callable[..., PageSection]] = {
     (OVERVIEW, 0): ReportSite._overview,
     (BOARD, 0): lambda site: render_board(site.sources),
     ("run", 1): lambda site, key: render_run(site._load(key), site._list_comparisons(key)),
-    ("compare", 2): lambda site, a, b: render_comparison(site._compare(a, b)),
+    ("compare", 2): lambda site, a, b: compare_page.render_comparison(site._compare(a, b)),
     ("model", 1): ReportSite._measurement,
 }
 BLOCKS: dict[tuple[str, int], Callable[..., Any]] = {
     ("run", 1): lambda site, key: build_index(site._load(key)),
     ("run", 3): ReportSite._texts,
-    ("compare", 2): lambda site, a, b: compare_block(site._compare(a, b)),
+    ("compare", 2): lambda site, a, b: compare_page.compare_block(site._compare(a, b)),
 }
 
 
