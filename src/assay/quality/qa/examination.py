@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
+import hashlib
 import platform
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -13,15 +14,18 @@ from pathlib import Path
 
 from assay import __version__, models
 from assay.data import codec
-from assay.errors import AssayError
+from assay.data.reading import FileReader
+from assay.errors import AssayError, RunError
 from assay.models import EngineOptions, Model, ModelReference
 from assay.progress import Reporter, Silent
 from assay.quality.decision import Decision, overall
 from assay.quality.policy import Policy
 from assay.registry import Registry
+from assay.runs import Result
 from assay.types import ModelIdentity
 
 SILENT = Silent()
+RESULT_FILES = FileReader(RunError, "Restore it from a copy, or delete it", follow=False)
 LONGEST = 96  # tokens of the longest text that a check generates, with its prompt
 
 
@@ -64,6 +68,11 @@ class Examination:
         """Return the model, with room for the longest text that it must read."""
         options = dataclasses.replace(self.subject.options, longest=LONGEST)
         return models.open_model(str(self.subject.model), options)
+
+    def add_digest(self, result: Result) -> None:
+        """Add the digest of a results file that a decision depends on."""
+        content = RESULT_FILES.read_bytes(result.path)
+        self.digests[f"result {result.run}"] = hashlib.sha256(content).hexdigest()
 
     def kept_model(self) -> Model:
         """Return the model, which stays loaded until ``loaded`` is closed."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
 from assay.errors import UsageError
@@ -40,12 +40,8 @@ class ModelFacts:
 
     def fill(self, other: ModelFacts) -> ModelFacts:
         """Return these facts, with the other's where one is not known."""
-        return ModelFacts(
-            *(
-                getattr(other, f.name) if getattr(self, f.name) is None else getattr(self, f.name)
-                for f in fields(self)
-            )
-        )
+        unknown = [f.name for f in fields(self) if getattr(self, f.name) is None]
+        return replace(self, **{name: getattr(other, name) for name in unknown})
 
 
 @dataclass(frozen=True, slots=True)

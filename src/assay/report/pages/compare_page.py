@@ -60,6 +60,11 @@ def render_comparison(compared: ComparedRuns) -> PageSection:
     first, second = compared.first, compared.second
     key = join_key("compare", a.key, b.key)
     decision = describe_decision(outcome.decision, outcome.margin, outcome.is_within_margin)
+    # The changed problems, for readers without a script.
+    changes = "".join(
+        f"<p><strong>{name}</strong> {count(len(tasks), 'problem')}: {text(', '.join(tasks))}</p>"
+        for name, tasks in (("Gained", outcome.gained), ("Lost", outcome.lost))
+    )
     parts = [
         f'<header class="title"><p class="eyebrow">{text(a.entry.benchmark)} · paired comparison'
         "</p>"
@@ -78,7 +83,7 @@ def render_comparison(compared: ComparedRuns) -> PageSection:
         f'<div class="panels pair">{_table(compared)}{_explanation(compared)}</div>',
         f'<div class="mount" data-mount="flips" data-a="{text(a.key)}" '
         f'data-b="{text(b.key)}"></div>',
-        _lists(outcome),
+        f"<noscript>{changes}</noscript>",
         explain_tags((*outcome.marks_a, *outcome.marks_b)),
     ]
     title = f"{b.model} against {a.model}"
@@ -215,12 +220,3 @@ def _table(compared: ComparedRuns) -> str:
     )
     note = "A problem is solved if at least one of its samples passes." if several else ""
     return panel("Problems by outcome", content, note)
-
-
-def _lists(comparison: Comparison) -> str:
-    """Return the changed problems for readers without a script."""
-    parts = [
-        f"<p><strong>{name}</strong> {count(len(tasks), 'problem')}: {text(', '.join(tasks))}</p>"
-        for name, tasks in (("Gained", comparison.gained), ("Lost", comparison.lost))
-    ]
-    return f"<noscript>{''.join(parts)}</noscript>"

@@ -29,8 +29,6 @@ class TextFacts:
     """The text that a perplexity was measured on."""
 
     name: str
-    sha256: str = ""
-    bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,6 @@ class PerplexityFigures:
     bytes: int
     window: int
     stride: int
-    standard_error: float | None = None
     low: float | None = None
     high: float | None = None
 
@@ -70,7 +67,6 @@ class FindingFigures:
 class DivergenceFigures:
     same: int
     of: int
-    positions: tuple[int | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +123,6 @@ class QaDocument:
     timestamp: str = ""
     assay: str = ""
     platform: str = ""
-    python: str = ""
 
 
 Document = PerplexityDocument | BenchFile | ParityDocument | CheckDocument | QaDocument

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from assay import runs
 from assay.quality.decision import at_least
-from assay.quality.qa.checks.scores import RESULT_FILES, is_same_model
+from assay.quality.qa.checks.recorded_scores import is_same_model
 from assay.quality.qa.examination import Examination, QaCheck, QaItem, qa_checks
 from assay.runs import Comparison, Result
 
@@ -30,8 +28,7 @@ def _ask(examination: Examination) -> list[QaItem]:
         )
         return [QaItem(name, "INCONCLUSIVE", reason)]
     for one in (baseline, result):
-        content = RESULT_FILES.read_bytes(one.path)
-        examination.digests[f"result {one.run}"] = hashlib.sha256(content).hexdigest()
+        examination.add_digest(one)
     margin = examination.tier.margin
     comparison = runs.compare(baseline, result, margin=margin)
     decision = at_least(comparison.interval.low, comparison.interval.high, -margin)

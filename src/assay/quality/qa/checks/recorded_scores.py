@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from assay import runs
 from assay.data.printable import quantity
-from assay.data.reading import FileReader
-from assay.errors import RunError
 from assay.protocol import RecordedProtocol, compute_options
 from assay.quality.decision import at_least
 from assay.quality.qa.examination import Examination, QaCheck, QaItem, qa_checks
 from assay.runs import Result
 from assay.types import ModelIdentity
 
-RESULT_FILES = FileReader(RunError, "Restore it from a copy, or delete it", follow=False)
 IDENTITY = (
     "engine", "weights_sha256", "tokenizer_sha256", "template_sha256", "prompt_form", "variant",
 )  # fmt: skip
@@ -42,9 +37,7 @@ def _scores(examination: Examination, benchmark: str) -> list[QaItem]:
         remedy = f"run 'assay eval {benchmark}'"
         reason = f"no result of this model for the whole benchmark{partial}; {remedy}"
         return [QaItem(f"{benchmark} {figure}", "INCONCLUSIVE", reason) for figure in wanted]
-    examination.digests[f"result {newest.run}"] = hashlib.sha256(
-        RESULT_FILES.read_bytes(newest.path)
-    ).hexdigest()
+    examination.add_digest(newest)
     return [_score(benchmark, figure, least, newest) for figure, least in wanted.items()]
 
 
