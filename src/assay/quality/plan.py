@@ -106,17 +106,7 @@ def plan(
     One pilot tells the cost and, with several samples per problem, its sampling noise. Two pilots
     of the same problems measure everything: what differs between their models.
     """
-    if not 0 < difference < 1:
-        raise UsageError(
-            f"--difference {100 * difference:g}: must be above 0 and below 100 points."
-        )
-    if not 0 < power < 1:
-        raise UsageError(f"--power {power:g}: must be between 0 and 1, such as 0.8.")
-    if len(pilots) > 2:
-        raise UsageError("--pilot: is given more than twice. Give one or two runs.")
-    for pilot in pilots:
-        if not tally_problems(pilot):
-            raise UsageError(f"{pilot.run}: has no judged problem. Choose another pilot.")
+    _check(difference, power, pilots)
     pairs = _pairs(pilots)
     discordances = (_discordance(pairs),) if pairs else DISCORDANCES
     noises = _noises(pilots, pairs)
@@ -146,6 +136,20 @@ def plan(
         math.ceil(problems_needed(difference, noises.problems, 0.0, power, alpha)),
         _cost(pilots[0], problems * (needed or 1)) if pilots else None,
     )
+
+
+def _check(difference: float, power: float, pilots: Sequence[Result]) -> None:
+    if not 0 < difference < 1:
+        raise UsageError(
+            f"--difference {100 * difference:g}: must be above 0 and below 100 points."
+        )
+    if not 0 < power < 1:
+        raise UsageError(f"--power {power:g}: must be between 0 and 1, such as 0.8.")
+    if len(pilots) > 2:
+        raise UsageError("--pilot: is given more than twice. Give one or two runs.")
+    for pilot in pilots:
+        if not tally_problems(pilot):
+            raise UsageError(f"{pilot.run}: has no judged problem. Choose another pilot.")
 
 
 def _pairs(pilots: Sequence[Result]) -> list[tuple[Tally, Tally]]:
