@@ -10,7 +10,7 @@ from assay.formats.gaps import middle_of
 from assay.pipeline import ScoreConfig, score
 from assay.pipeline.problems import ProblemSelection
 from assay.progress import Silent
-from assay.report.pages.build import build_report
+from assay.report.pages.site import build_report
 from assay.runs import Result
 from assay.types import Problem
 from tests.conftest import write_completions

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from assay.report.plots import Bar, BarChart, css_variables, draw_bars, plot_style
-from assay.report.plots.palette import COLOURS
+from assay.report.plots import Bar, BarChart, css_variables, draw_bars
+from assay.report.plots.svg import COLOURS
 from tests.browser.conftest import OpenPage
 from tests.report.plot_examples import EXAMPLES
 
@@ -42,7 +42,8 @@ OUTSIDE = """() => {
 
 
 def page_of(content: str) -> str:
-    style = f"{plot_style()}@media(prefers-color-scheme:dark){{:root{{{css_variables('dark')}}}}}"
+    light, dark = css_variables("light"), css_variables("dark")
+    style = f":root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}"
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>plot</title>'
         f"<style>body{{margin:20px;background:var(--plot-paper)}}{style}</style>"

@@ -18,9 +18,9 @@ from assay.datasets.catalogue import FilePlace, data_files, verify
 from assay.errors import AssayError
 from assay.models import open_recorded
 from assay.pipeline.batch.requests import RunConfig, survey
-from assay.quality.contracts.run import load
+from assay.quality.contracts.execution import load
+from assay.quality.perplexity import load_text
 from assay.quality.policy import load_policy
-from assay.quality.texts import load_text
 from assay.runs import (
     BatchOutput,
     BatchSettings,

@@ -9,7 +9,7 @@ import pytest
 from assay.datasets import packaged_file
 from assay.errors import ModelError
 from assay.models import DEFAULT_WEIGHTS, ModelReference, parse_reference
-from assay.quality.check.run import open_engine
+from assay.quality.check.with_engine import open_engine
 from tests.models.small_models import write_small
 
 

@@ -12,7 +12,7 @@ from assay.errors import ModelError
 from assay.formats.huggingface.safetensors import read_index
 from assay.formats.vocabulary import CONTROL, NORMAL, UNKNOWN
 from assay.models import Rendered, convert
-from assay.quality.check import run as check_run
+from assay.quality.check import with_engine as check_run
 from assay.quality.check.stages import STAGES, CheckStage, check
 from assay.types import Prompt
 from tests.models.small_models import np, write_small

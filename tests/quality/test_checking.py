@@ -14,7 +14,7 @@ import pytest
 from assay.errors import ModelError
 from assay.formats.tensors import BLOCKS, PLAIN
 from assay.models import convert
-from assay.quality.check.opened import SkippedError, TensorPart
+from assay.quality.check.contents import SkippedError, TensorPart
 from assay.quality.check.shapes import missing, settings_of, wrong_shapes
 from assay.quality.check.stages import CheckStage, check
 from assay.quality.check.texts import same_text

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from assay.errors import ContractError
-from assay.quality.contracts.run import contract_files, execute, load
+from assay.quality.contracts.execution import contract_files, execute, load
 from tests.conftest import Cli
 
 ROOT = Path(__file__).parents[2]

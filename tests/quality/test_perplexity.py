@@ -14,8 +14,7 @@ from assay.datasets import packaged_file
 from assay.errors import ModelError, UsageError
 from assay.models import DEFAULT_WEIGHTS, EngineOptions, convert, open_model
 from assay.models.scoring import open_scorer
-from assay.quality.perplexity import measure, summary, windows
-from assay.quality.texts import load_text
+from assay.quality.perplexity import load_text, measure, summary, windows
 from assay.types import Decoding, Prompt, Request
 from tests.conftest import Cli
 from tests.models.torch_models import save_model

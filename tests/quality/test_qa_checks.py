@@ -12,7 +12,7 @@ from assay.errors import ModelError
 from assay.models import EngineOptions, parse_reference
 from assay.quality.policy import load_policy
 from assay.quality.qa import Evidence, Examination, QaCheck, QaItem, Subject, examine, qa_checks
-from assay.quality.qa.checks.scores import _score
+from assay.quality.qa.checks.recorded_scores import _score
 from tests.conftest import write_completions
 from tests.runs.test_compare import flips
 

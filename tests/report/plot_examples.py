@@ -10,7 +10,6 @@ from assay.report.plots import (
     Bar,
     BarChart,
     Difference,
-    DivergenceCurve,
     Dot,
     Drawing,
     Forest,
@@ -18,13 +17,9 @@ from assay.report.plots import (
     HeatRow,
     Histogram,
     HistogramGroup,
-    Moment,
-    PassAtK,
-    PassCurve,
+    Line,
+    Point,
     Scatter,
-    Speed,
-    SpeedCurve,
-    Track,
     draw_bars,
     draw_divergence,
     draw_forest,
@@ -65,8 +60,8 @@ def pass_curves(count: int = 4) -> Drawing:
         estimates = []
         for k in (1, 2, 5, 10, 20, 100):
             value = 1 - (1 - start) * k**-0.35
-            estimates.append(PassAtK(k, value, value - 0.05, min(1.0, value + 0.05)))
-        curves.append(PassCurve(NAMES[number], tuple(estimates)))
+            estimates.append(Point(k, value, value - 0.05, min(1.0, value + 0.05)))
+        curves.append(Line(NAMES[number], tuple(estimates)))
     return draw_pass_curves(tuple(curves))
 
 
@@ -147,24 +142,24 @@ def history() -> Drawing:
         for step in range(9 - number):
             value += source.uniform(-0.01, 0.04)
             stamp = START + 86_400 * 2.6 * step + 7_000 * number
-            moments.append(Moment(stamp, value, value - 0.06, value + 0.06, f"run {step}"))
-        tracks.append(Track(NAMES[number], tuple(moments)))
+            moments.append(Point(stamp, value, value - 0.06, value + 0.06, f"run {step}"))
+        tracks.append(Line(NAMES[number], tuple(moments)))
     return draw_history(tuple(tracks), name="humaneval")
 
 
 def speed_curves() -> Drawing:
     """Return the speed of two models."""
     batches = (1, 2, 4, 8, 16)
-    slow = tuple(Speed(n, 95 * n**0.6, 90 * n**0.6, 99 * n**0.6) for n in batches)
-    fast = tuple(Speed(n, 140 * n**0.75, 120 * n**0.75, 150 * n**0.75) for n in batches)
-    return draw_speed_curves((SpeedCurve("CPU, 2 cores", slow), SpeedCurve("GPU", fast)))
+    slow = tuple(Point(n, 95 * n**0.6, 90 * n**0.6, 99 * n**0.6) for n in batches)
+    fast = tuple(Point(n, 140 * n**0.75, 120 * n**0.75, 150 * n**0.75) for n in batches)
+    return draw_speed_curves((Line("CPU, 2 cores", slow), Line("GPU", fast)))
 
 
 def divergence() -> Drawing:
     """Return a curve with zeros and a peak."""
     source = random.Random(6)
     values = tuple(10 ** source.uniform(-7, -3) if n % 50 else 0.0 for n in range(1500))
-    return draw_divergence((DivergenceCurve("", values),))
+    return draw_divergence("", values)
 
 
 EXAMPLES: Mapping[str, Drawing] = {

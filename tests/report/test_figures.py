@@ -12,7 +12,6 @@ import pytest
 from assay import api, runs
 from assay.errors import RunError, UsageError
 from assay.report import figures
-from assay.report.figures import files
 from assay.report.leaderboard import ModelFacts
 from assay.runs import RunEntry
 from assay.runs import write_result as save_result
@@ -169,7 +168,7 @@ def test_png_without_its_package_is_one_line(
 
 
 def test_png_without_fonts_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(files, "FONT", "no such font")
-    monkeypatch.setattr(files, "_render", lambda svg: b"the same for every text")
+    monkeypatch.setattr(figures, "FONT", "no such font")
+    monkeypatch.setattr(figures, "_render", lambda svg: b"the same for every text")
     with pytest.raises(RunError, match="no fonts"):
-        files.write_plot(tmp_path / "a.png", figures.draw_runs([entry("a", 40, 1)]))
+        figures.write_plot(tmp_path / "a.png", figures.draw_runs([entry("a", 40, 1)]))

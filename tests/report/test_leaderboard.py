@@ -28,8 +28,7 @@ from assay.report.leaderboard import (
 )
 from assay.report.leaderboard.build import rank
 from assay.report.leaderboard.entries import name_runs
-from assay.report.leaderboard.groups import MOST_MODELS, group_by_tests
-from assay.report.leaderboard.measures import MEASURES, mark_pareto
+from assay.report.leaderboard.measures import MEASURES, MOST_MODELS, group_by_tests, mark_pareto
 from assay.runs import Result, RunEntry
 from assay.runs.about import Environment
 from assay.runs.compare import compare

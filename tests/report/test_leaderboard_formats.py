@@ -21,7 +21,6 @@ from assay.report.leaderboard import (
     Leaderboard,
     ModelFacts,
     leaderboard,
-    render,
     renderers,
 )
 from assay.report.leaderboard.formats.html_page import SCRIPT, STYLE
@@ -70,7 +69,7 @@ def test_the_command_offers_every_format() -> None:
 @pytest.mark.parametrize("form", FORMATS)
 def test_no_format_has_control_characters_and_all_have_every_model(form: str) -> None:
     board = odd_board()
-    text = render(board, form)
+    text = board.render(form)
     assert text.endswith("\n")
     for character in text:
         assert character.isprintable() or character == "\n"
@@ -80,8 +79,8 @@ def test_no_format_has_control_characters_and_all_have_every_model(form: str) ->
 
 @pytest.mark.parametrize("form", ["table", "markdown", "csv", "json", "latex", "html"])
 def test_several_blocks_are_shown_apart(form: str) -> None:
-    one = render(leaderboard([make_result("a"), make_result("b")]), form)
-    text = render(two_blocks(), form)
+    one = leaderboard([make_result("a"), make_result("b")]).render(form)
+    text = two_blocks().render(form)
     assert len(text) > len(one)
     assert "temperature" in text
 
@@ -89,7 +88,7 @@ def test_several_blocks_are_shown_apart(form: str) -> None:
 @pytest.mark.parametrize("form", ["evalplus", "apr-leaderboard"])
 def test_formats_without_a_protocol_hold_one_block(form: str) -> None:
     with pytest.raises(UsageError, match="2 blocks that are not comparable. Choose one with"):
-        render(two_blocks(), form)
+        two_blocks().render(form)
 
 
 def test_an_unknown_format_is_refused_with_the_choices() -> None:
@@ -103,7 +102,7 @@ def test_the_table_marks_the_best_incomplete_and_foreign_scores() -> None:
          make_result("c", 40, judged=50)],
         baselines=BASELINES,
     )  # fmt: skip
-    lines = render(board, "table").splitlines()
+    lines = board.render("table").splitlines()
     row = {line.split()[1]: line for line in lines if line[:1] in ("1", "2", "-")}
     assert "*45.0 [" in row["a"]
     assert "(+1)" in row["a"]
@@ -142,7 +141,7 @@ def marked_board() -> Leaderboard:
 def test_marks_that_all_scores_share_are_shown_once_and_defects_stand_out(
     form: str, own: tuple[str, str], shared: str
 ) -> None:
-    text = render(marked_board(), form)
+    text = marked_board().render(form)
     assert text.count(f"all scores: {shared}") == 1
     for mark in own:
         assert text.count(mark) == 1
@@ -157,7 +156,7 @@ def test_the_details_of_defects_are_below_their_block() -> None:
     selected = Coverage(164, PROBLEMS, PROBLEMS, PROBLEMS, PROBLEMS)
     off = Environment(parity_gate=ParityGateOutcome("off"))
     board = leaderboard([make_result("a", coverage=selected), make_result("b", environment=off)])
-    lines = render(board, "table").splitlines()
+    lines = board.render("table").splitlines()
     assert "!partial here: 100 of 164 problems were selected." in lines
     assert "!unverified-device here: the parity gate was switched off." in lines
 
@@ -165,17 +164,17 @@ def test_the_details_of_defects_are_below_their_block() -> None:
 def test_marks_are_data_in_the_other_formats() -> None:
     board = marked_board()
     names = {"a": ["no-gpu"], "b": ["no-gpu", "shared-tests"], "c": ["partial", "no-gpu"]}
-    content = json.loads(render(board, "json"))
+    content = json.loads(board.render("json"))
     rows = {row["model"]: row["scores"]["humaneval"] for row in content["blocks"][0]["rows"]}
     assert {model: cell["marks"] for model, cell in rows.items()} == names
     assert {name: mark["kind"] for name, mark in content["marks"].items()} == {
         "partial": "defect", "no-gpu": "property", "shared-tests": "property",
     }  # fmt: skip
-    lines = csv.DictReader(io.StringIO(render(board, "csv")))
+    lines = csv.DictReader(io.StringIO(board.render("csv")))
     assert {line["model"]: line["humaneval_marks"].split() for line in lines} == names
-    upstream = json.loads(render(board, "apr-leaderboard"))
+    upstream = json.loads(board.render("apr-leaderboard"))
     assert {one["model"]: one["marks"] for one in upstream} == {k: names[k] for k in "ab"}
-    evalplus = json.loads(render(board, "evalplus"))
+    evalplus = json.loads(board.render("evalplus"))
     assert {model: one["marks"] for model, one in evalplus.items()} == {**names, "c": []}
 
 
@@ -188,7 +187,7 @@ def test_a_terminal_shows_defects_in_another_colour() -> None:
 
 def test_markdown_shows_names_as_they_are() -> None:
     board = odd_board()
-    page = MarkdownIt("commonmark").enable(["table"]).render(render(board, "markdown"))
+    page = MarkdownIt("commonmark").enable(["table"]).render(board.render("markdown"))
     parser = Page()
     parser.feed(page)
     cells = parser.cells
@@ -232,7 +231,7 @@ class Page(HTMLParser):
 
 def test_html_shows_names_as_they_are_and_loads_nothing() -> None:
     board = odd_board()
-    text = render(board, "html")
+    text = board.render("html")
     parser = Page()
     parser.feed(text)
     assert [row[1].strip() for row in parser.cells[1:]] == [*shown(board), "pub|ished (published)"]
@@ -248,16 +247,16 @@ def test_any_name_survives_in_html_csv_and_json(name: str) -> None:
     board = leaderboard([make_result(name)])
     expected = clean_line(name)
     parser = Page()
-    parser.feed(render(board, "html"))
+    parser.feed(board.render("html"))
     assert parser.cells[1][1] == clean_line(name, 1000)
-    (line,) = csv.DictReader(io.StringIO(render(board, "csv")))
+    (line,) = csv.DictReader(io.StringIO(board.render("csv")))
     assert line["model"] == expected
-    assert json.loads(render(board, "json"))["blocks"][0]["rows"][0]["model"] == name
+    assert json.loads(board.render("json"))["blocks"][0]["rows"][0]["model"] == name
 
 
 def test_csv_has_numbers_between_0_and_1_and_says_what_is_not_ours() -> None:
     board = odd_board()
-    lines = list(csv.DictReader(io.StringIO(render(board, "csv"))))
+    lines = list(csv.DictReader(io.StringIO(board.render("csv"))))
     assert len(lines) == len(ODD_NAMES) + 2
     part = next(line for line in lines if line["model"] == "in part")
     assert part["humaneval_state"] == "incomplete"
@@ -288,7 +287,7 @@ def unescape_latex(text: str) -> str:
 
 def test_latex_sets_names_as_they_are() -> None:
     board = odd_board()
-    lines = render(board, "latex").splitlines()
+    lines = board.render("latex").splitlines()
     start, end = lines.index(r"\midrule"), lines.index(r"\bottomrule")
     rows = [line.removesuffix(r" \\").split(" & ") for line in lines[start + 1 : end]]
     ours = [row for row in rows if row != [r"\midrule"]][: len(board.blocks[0].rows)]
@@ -298,7 +297,7 @@ def test_latex_sets_names_as_they_are() -> None:
 
 
 def test_latex_has_the_same_number_of_cells_in_all_rows() -> None:
-    lines = render(odd_board(), "latex").splitlines()
+    lines = odd_board().render("latex").splitlines()
     rows = [line for line in lines if line.endswith(r"\\")]
     assert len({line.replace(r"\&", "").count("&") for line in rows}) == 1
 
@@ -309,7 +308,7 @@ def test_evalplus_has_the_fields_of_its_results_json() -> None:
     plus = replace(plus, results=replace(plus.results, groups={"base": GroupResult(0.7, base)}))
     results = [plus, make_result("other", 55), make_result("org/coder", 80, "mbpp")]
     facts = {"org/coder": ModelFacts(parameters=1_543_714_304)}
-    found = json.loads(render(leaderboard(results, facts=facts), "evalplus"))
+    found = json.loads(leaderboard(results, facts=facts).render("evalplus"))
     assert found["org/coder"] == {
         "link": "",
         "open-data": "NONE",
@@ -323,7 +322,7 @@ def test_evalplus_has_the_fields_of_its_results_json() -> None:
 
 
 def test_evalplus_has_no_score_of_an_incomplete_run() -> None:
-    found = json.loads(render(leaderboard([make_result("a", 30, judged=50)]), "evalplus"))
+    found = json.loads(leaderboard([make_result("a", 30, judged=50)]).render("evalplus"))
     assert found["a"]["pass@1"]["humaneval"] is None
 
 
@@ -333,7 +332,7 @@ def test_upstreams_array_has_the_best_run_first() -> None:
         make_result("b", 60),
         make_result("c", 9, judged=50),
     ]
-    found = json.loads(render(leaderboard(results), "apr-leaderboard"))
+    found = json.loads(leaderboard(results).render("apr-leaderboard"))
     assert [entry["model"] for entry in found] == ["b", "small"]
     assert found[1] == {
         "benchmark": "humaneval", "model": "small", "strategy": "standard", "pass_at_1": 40.0,

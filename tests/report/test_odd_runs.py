@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from assay.report.pages import ReportSite, open_sources
-from assay.report.pages.build import build_report
 from assay.report.pages.document import encode
-from assay.report.pages.section import join_key
+from assay.report.pages.markup import join_key
+from assay.report.pages.site import build_report
 from assay.runs import list_runs
 from tests.report.run_folders import toy_samples, write_run
 

@@ -19,10 +19,9 @@ import assay
 from assay.errors import RunError, UsageError
 from assay.progress import Silent
 from assay.report.pages import ReportSite, open_sources, render_document
-from assay.report.pages.build import build_report
+from assay.report.pages.markup import could_show, join_key, probability, signed
 from assay.report.pages.run.outcomes import CallOutcome, complete_test, find_expected, find_outcome
-from assay.report.pages.section import join_key
-from assay.report.pages.words import could_show, probability, signed
+from assay.report.pages.site import build_report
 from assay.report.text import duration
 from assay.runs.marks import MARKS
 from assay.runs.stores.suites import (

@@ -15,7 +15,6 @@ from assay.report.plots import (
     Bar,
     BarChart,
     Difference,
-    DivergenceCurve,
     Dot,
     Drawing,
     Forest,
@@ -23,8 +22,8 @@ from assay.report.plots import (
     HeatRow,
     Histogram,
     HistogramGroup,
-    PassAtK,
-    PassCurve,
+    Line,
+    Point,
     Scatter,
     draw_bars,
     draw_divergence,
@@ -36,10 +35,7 @@ from assay.report.plots import (
     draw_scatter,
     draw_speed_curves,
 )
-from assay.report.plots.heat_map import level_of, order_problems
-from assay.report.plots.histogram import bin_edges, count_bins
-from assay.report.plots.palette import COLOURS
-from assay.report.plots.scales import (
+from assay.report.plots.axes import (
     describe_period,
     linear_ticks,
     log_ticks,
@@ -48,7 +44,9 @@ from assay.report.plots.scales import (
     spread,
     time_ticks,
 )
-from assay.report.plots.svg import fit, measure
+from assay.report.plots.bars import bin_edges, count_bins
+from assay.report.plots.heat_map import level_of, order_problems
+from assay.report.plots.svg import COLOURS, fit, measure
 from tests.report.plot_examples import EXAMPLES, heat_map, scatter
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -112,7 +110,7 @@ DRAWN_WITH_NAMES: dict[str, Callable[[str], Drawing]] = {
         Histogram(name, name, (HistogramGroup(name, (1.0,)),))
     ),
     "curves": lambda name: draw_pass_curves(
-        (PassCurve(name, (PassAtK(1, 0.5, 0.4, 0.6),)), PassCurve(name, ()))
+        (Line(name, (Point(1, 0.5, 0.4, 0.6),)), Line(name, ()))
     ),
 }
 
@@ -152,8 +150,8 @@ def test_a_name_cannot_change_colours() -> None:
         draw_history(()),
         draw_pass_curves(()),
         draw_speed_curves(()),
-        draw_divergence(()),
-        draw_divergence((DivergenceCurve("a", (0.0, float("nan"), float("inf"))),)),
+        draw_divergence("", ()),
+        draw_divergence("a", (0.0, float("nan"), float("inf"))),
     ],
     ids=lambda drawing: drawing.title,
 )

@@ -10,8 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from assay.report.pages.bundle import bundle_script, digest, read_style
-from assay.report.pages.document import EARLY, render_document, security_policy
+from assay.report.pages.document import (
+    EARLY,
+    bundle_script,
+    digest,
+    read_style,
+    render_document,
+    security_policy,
+)
 
 WEB = Path(__file__).parents[2] / "src" / "assay" / "report" / "web"
 VENDOR = WEB / "vendor"

@@ -17,7 +17,7 @@ from assay.quality.plan import plan as plan_evaluation
 from assay.report.leaderboard import Baseline, Leaderboard, ModelFacts, find_sizes
 from assay.report.leaderboard import leaderboard as build_leaderboard
 from assay.report.leaderboard.measures import NEED_FILES
-from assay.report.pages.build import build_report
+from assay.report.pages.site import build_report
 from assay.runs import Comparison, ComparisonFamily, Result, RunEntry
 from assay.scoring.decisions import MARGIN
 from assay.scoring.power import POWER

@@ -18,7 +18,7 @@ from assay.data.writing import check_replaceable, write_whole
 from assay.errors import RunError, UsageError
 from assay.quality.bench import BenchConfig
 from assay.quality.bench import bench as measure
-from assay.report.plots import Speed, SpeedCurve, draw_speed_curves
+from assay.report.plots import Line, Point, draw_speed_curves
 from assay.report.text import table
 
 if TYPE_CHECKING:
@@ -109,11 +109,11 @@ def _prepare(output: Path) -> None:
         ) from error
 
 
-def _curve(result: BenchResult) -> SpeedCurve:
+def _curve(result: BenchResult) -> Line:
     spreads = [(batch.sequences, batch.tokens_per_second) for batch in result.figures.batches]
-    return SpeedCurve(
+    return Line(
         result.model,
-        tuple(Speed(n, found.median, found.min, found.max) for n, found in spreads if found),
+        tuple(Point(n, found.median, found.min, found.max) for n, found in spreads if found),
     )
 
 

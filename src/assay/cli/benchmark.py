@@ -15,7 +15,7 @@ from assay.cli._output import echo, echo_json
 from assay.cli._problems import problem_options, with_selection
 from assay.cli._progress import ProgressDisplay
 from assay.pipeline import JudgeConfig
-from assay.report.benchmark_check import render_check, summarize_check
+from assay.report.benchmarks import render_check, summarize_check
 
 if TYPE_CHECKING:
     from assay.pipeline import ProblemSelection

@@ -17,9 +17,9 @@ from assay.errors import UsageError
 from assay.formats.precision import precision
 from assay.models import EngineOptions
 from assay.quality.parity import PROMPTS, Parity, compare
+from assay.quality.perplexity import BUILT_IN, load_text
 from assay.quality.policy import load_policy
-from assay.quality.texts import BUILT_IN, load_text
-from assay.report.plots import DivergenceCurve, draw_divergence
+from assay.report.plots import draw_divergence
 
 BROKEN = 1
 
@@ -95,7 +95,7 @@ def compare_hf(
             reference or f"hf:{path}", EngineOptions(device="cpu", dtype="float32")
         )
         found = compare(candidate, against, thresholds[kind], text, display, prompts)
-    save_plot(plot_path, lambda: draw_divergence((DivergenceCurve("", found.kl_by_position),)))
+    save_plot(plot_path, lambda: draw_divergence("", found.kl_by_position))
     record: dict[str, Any] = {
         "model": codec.to_json(candidate.identity),
         "reference": codec.to_json(against.identity),

@@ -11,7 +11,7 @@ from assay.cli._output import StatusLine, echo, echo_json
 from assay.data import codec
 from assay.data.printable import quantity
 from assay.errors import ContractError
-from assay.quality.contracts.run import Check, contract_files, execute, load
+from assay.quality.contracts.execution import Check, contract_files, execute, load
 from assay.report.text import table
 
 

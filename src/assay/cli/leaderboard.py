@@ -19,7 +19,7 @@ from assay.data.writing import write_whole
 from assay.data.yaml_files import parse_yaml
 from assay.errors import RunError, UsageError
 from assay.report import figures
-from assay.report.leaderboard import Leaderboard, ModelFacts, parse_baselines, parse_facts, render
+from assay.report.leaderboard import Leaderboard, ModelFacts, parse_baselines, parse_facts
 from assay.report.leaderboard.formats.text import table_lines
 from assay.report.leaderboard.measures import AGAINST, COLUMNS
 from assay.runs import RunFilter, collect_runs
@@ -168,10 +168,10 @@ def _select_block(board: Leaderboard, number: int | None) -> Leaderboard:
 
 def _print(board: Leaderboard, form: str, output: Path | None) -> None:
     if output is not None:
-        write_whole(output, render(board, form))
+        write_whole(output, board.render(form))
         echo(str(output))
     elif form == "table":
         for line in table_lines(board):
             echo(tuple(Styled(span.text, span.colour, bold=span.bold) for span in line))
     else:
-        echo(*render(board, form).splitlines())
+        echo(*board.render(form).splitlines())

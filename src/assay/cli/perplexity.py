@@ -14,8 +14,7 @@ from assay.cli._output import echo, echo_json
 from assay.cli._progress import ProgressDisplay
 from assay.data import codec
 from assay.models.scoring import open_scorer
-from assay.quality.perplexity import WINDOW, measure
-from assay.quality.texts import WIKITEXT, load_text
+from assay.quality.perplexity import WIKITEXT, WINDOW, load_text, measure
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,12 +14,13 @@ from assay.data import codec
 from assay.report.inspection import (
     InspectedRun,
     SampleFilter,
+    describe_sample,
     inspect_run,
     inspect_sample,
+    list_samples,
     reason_of,
     status_of,
 )
-from assay.report.samples import describe_sample, list_samples
 from assay.report.text import describe_times, explain_marks, label_marks
 
 COLOURS = {"pass": "green", "fail": "red", "invalid": "yellow"}

@@ -1,12 +1,13 @@
-"""Decide GO, NO-GO or INCONCLUSIVE from intervals and bounds. Pure functions."""
+"""Decide GO, NO-GO or INCONCLUSIVE from intervals and bounds.
+
+Pure functions, which stand alone because contracts prove them (contracts/gate.yaml).
+"""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from collections.abc import Iterable
+from typing import Literal
 
 Decision = Literal["GO", "NO-GO", "INCONCLUSIVE"]
 EXIT_CODES: dict[Decision, int] = {"GO": 0, "NO-GO": 1, "INCONCLUSIVE": 3}
@@ -28,7 +29,7 @@ def at_most(low: float, high: float, bound: float) -> Decision:
 
 def overall(decisions: Iterable[Decision]) -> Decision:
     """Return NO-GO if any decision is that, and GO only if all are, and there is one."""
-    found = set(decisions)
-    if "NO-GO" in found:
+    kinds = set(decisions)
+    if "NO-GO" in kinds:
         return "NO-GO"
-    return "GO" if found == {"GO"} else "INCONCLUSIVE"
+    return "GO" if kinds == {"GO"} else "INCONCLUSIVE"

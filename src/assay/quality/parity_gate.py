@@ -10,25 +10,20 @@ from __future__ import annotations
 import dataclasses
 import importlib.metadata
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from assay import models
 from assay.data import codec
 from assay.datasets import cache_dir
 from assay.errors import ModelError, UsageError
+from assay.models import EngineOptions, Model
 from assay.models.scoring import open_scorer
 from assay.quality.decision import overall
 from assay.quality.parity import fixed_prompts, logit_findings
 from assay.quality.parity.agreement import agreement, compare_rows
-from assay.quality.policy import load_policy
+from assay.quality.policy import Likeness, load_policy
 from assay.runs import KeptData
 from assay.runs.about import ParityGateOutcome
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from assay.models import EngineOptions, Model
-    from assay.quality.policy import Likeness
 
 PROMPTS = 6
 LIBRARIES = ("torch", "transformers", "triton", "xllamacpp")
@@ -54,18 +49,19 @@ def run_parity_gate(
     device = model.gpu()
     if not device:
         return ParityGateOutcome("no-gpu")
-    kept, key = KeptData(cache_dir() / "gate"), _key(model, device, likeness)
-    if (before := kept.get(key)) is not None:
+    cache, key = KeptData(cache_dir() / "gate"), _key(model, device, likeness)
+    if (before := cache.get(key)) is not None:
         return dataclasses.replace(codec.from_json(ParityGateOutcome, before), cached=True)
     note(f"parity gate: comparing {device} with this machine's CPU in float32")
     try:
-        on_cpu = _on_cpu(spec, options)
-        found = compare_devices(on_cpu, model, device, likeness, then_generate=shared is not None)
+        cpu = dataclasses.replace(options, device="cpu", devices="", dtype="")
+        on_cpu = models.open_model(spec, cpu)
+        outcome = compare_devices(on_cpu, model, device, likeness, then_generate=shared is not None)
     except ModelError as error:
         raise ModelError(f"parity gate: {error} (--no-parity-gate skips this check)") from error
-    if found.state == "passed":
-        kept.put(key, json.loads(codec.dumps(found)))
-    return found
+    if outcome.state == "passed":
+        cache.put(key, json.loads(codec.dumps(outcome)))
+    return outcome
 
 
 def compare_devices(
@@ -85,20 +81,15 @@ def compare_devices(
             compare_rows(one, scorer.logits(ids))
             for one, ids in zip(expected, prompts, strict=True)
         ]
-    found = agreement(rows)
-    findings = logit_findings(found, likeness)
+    similarity = agreement(rows)
+    findings = logit_findings(similarity, likeness)
     reasons = tuple(
         f"{one.name} {one.value:.5f}, below {one.bound:g}"
         for one in findings
         if one.decision != "GO"
     )
     passed = overall(one.decision for one in findings) == "GO"
-    return ParityGateOutcome("passed" if passed else "failed", device, found, reasons)
-
-
-def _on_cpu(spec: str, options: EngineOptions) -> Model:
-    cpu = dataclasses.replace(options, device="cpu", devices="", dtype="")
-    return models.open_model(spec, cpu)
+    return ParityGateOutcome("passed" if passed else "failed", device, similarity, reasons)
 
 
 def _key(model: Model, device: str, likeness: Likeness) -> str:
@@ -133,19 +124,19 @@ def require_parity(
         raise UsageError("--publishable: needs the parity gate. Omit --no-parity-gate.")
     if not wanted:
         return ParityGateOutcome("off")
-    found = run_parity_gate(spec, options, load_policy().gate, note, model=model)
-    if found.state == "failed":
+    outcome = run_parity_gate(spec, options, load_policy().gate, note, model=model)
+    if outcome.state == "failed":
         raise ModelError(
-            f"{found.device} and CPU logits differ ({'; '.join(found.reasons)}). Check the driver "
-            "and library versions, or give --device cpu."
+            f"{outcome.device} and CPU logits differ ({'; '.join(outcome.reasons)}). Check the "
+            "driver and library versions, or give --device cpu."
         )
-    if publishable and found.state == "no-gpu":
+    if publishable and outcome.state == "no-gpu":
         raise UsageError(
             "--publishable: needs a GPU, and this run would use none. Give a model that runs on "
             "a GPU, or omit --publishable."
         )
-    if found.state == "passed":
-        known = " (cached)" if found.cached else ""
-        note(f"parity gate: {found.device} and CPU logits agree{known}")
+    if outcome.state == "passed":
+        known = " (cached)" if outcome.cached else ""
+        note(f"parity gate: {outcome.device} and CPU logits agree{known}")
     # Whether the pass was cached is not part of the environment of completions.
-    return dataclasses.replace(found, cached=False)
+    return dataclasses.replace(outcome, cached=False)

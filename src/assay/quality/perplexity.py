@@ -9,33 +9,87 @@ which makes models with different vocabularies comparable.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from assay import benchmarks
+from assay.data.reading import FileReader
+from assay.datasets import catalogue as data
 from assay.errors import UsageError
 from assay.progress import Reporter, Silent
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from assay.models.scoring import Scorer
 
+WIKITEXT = "wikitext-2"
+BUILT_IN = "built-in"
 WINDOW = 1024
 SILENT = Silent()
 
 
 @dataclass(frozen=True, slots=True)
+class LoadedText:
+    """A text, or its first lines. The digest covers exactly what is here."""
+
+    name: str
+    content: str
+    sha256: str
+
+
+def load_text(
+    name: str,
+    limit_bytes: int = 0,
+    announce: Callable[[str], None] = lambda _: None,
+    data_dir: Path | None = None,
+) -> LoadedText:
+    """Return the pinned text of this name, or the file. A limit cuts it to whole lines."""
+    if limit_bytes < 0:
+        raise UsageError(f"--bytes: {limit_bytes} is negative. Give 0 or more.")
+    names = [BUILT_IN]
+    names += [known for known in data.data_files.names() if data.data_files.get(known).is_text]
+    if name == BUILT_IN:  # code and its descriptions
+        content = "\n".join(problem.reference for problem in benchmarks.load("mini").problems)
+    elif name in names:
+        content = data.text(data.data_files.get(name), announce, data_dir)
+    else:
+        advice = f"Give a UTF-8 text file, or one of {', '.join(names)}"
+        content = FileReader(UsageError, advice, 1 << 30).read_text(Path(name))
+    if limit_bytes:
+        content = _first_lines(content, limit_bytes)
+    if not content.strip():
+        raise UsageError(f"{name}: has no text to measure. Give another file, or more --bytes.")
+    return LoadedText(name, content, hashlib.sha256(content.encode()).hexdigest())
+
+
+def _first_lines(content: str, limit: int) -> str:
+    """Return whole lines up to the limit. A longer first line is cut at a character."""
+    cut = content.encode()[:limit].decode(errors="ignore")
+    whole = cut[: cut.rfind("\n") + 1]
+    return cut if len(cut) == len(content) or not whole else whole
+
+
+@dataclass(frozen=True, slots=True)
 class Window:
-    """Hold tokens ``start`` to ``end``, of which those from ``predicted_from`` on are predicted."""
+    """Tokens ``start`` to ``end``, of which those from ``predicted_from`` on are predicted."""
 
     start: int
     predicted_from: int
     end: int
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.end - self.start, self.end - self.predicted_from
+
 
 @dataclass(frozen=True, slots=True)
 class Perplexity:
-    """Hold the perplexity of one text.
+    """The perplexity of one text.
 
     The standard error is that of the cross entropy, with independent windows.
     """
@@ -135,15 +189,11 @@ def _group_alike(plan: Sequence[Window], most: int) -> Iterator[list[Window]]:
     """Yield windows that can be computed together: same length, same number of predictions."""
     group: list[Window] = []
     for one in plan:
-        if group and (len(group) == most or _shape(group[0]) != _shape(one)):
+        if group and (len(group) == most or group[0].shape != one.shape):
             yield group
             group = []
         group.append(one)
     yield group
-
-
-def _shape(window: Window) -> tuple[int, int]:
-    return window.end - window.start, window.end - window.predicted_from
 
 
 def _standard_error(losses: Sequence[float], counts: Sequence[int], mean: float) -> float | None:

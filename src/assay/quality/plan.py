@@ -36,7 +36,7 @@ SAMPLES = (1, 2, 5, 10, 20, 50, 100)
 
 @dataclass(frozen=True, slots=True)
 class SignTestPlan:
-    """Hold what one sample per problem shows at a share of flips, by the exact sign test."""
+    """The power of one sample per problem at a share of flips, by the exact sign test."""
 
     discordance: float
     power: float  # to show the difference with the benchmark's problems
@@ -46,7 +46,7 @@ class SignTestPlan:
 
 @dataclass(frozen=True, slots=True)
 class SamplesPlan:
-    """Hold what a number of samples per problem shows."""
+    """The smallest difference that a number of samples per problem shows."""
 
     samples: int
     standard_error: float
@@ -55,7 +55,7 @@ class SamplesPlan:
 
 @dataclass(frozen=True, slots=True)
 class Noises:
-    """Hold the variances that samples are planned with.
+    """The variances that samples are planned with.
 
     ``problems`` is the variance of the true difference between problems. ``sampling`` is that of
     one sample of each model, added.
@@ -68,7 +68,7 @@ class Noises:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Hold what the samples of one model cost, from a pilot run."""
+    """The cost of the samples of one model, from a pilot run."""
 
     samples: int
     tokens: int
@@ -78,7 +78,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Hold what a benchmark can show about a difference."""
+    """The differences that a benchmark can show, and their cost."""
 
     benchmark: str
     problems: int
@@ -106,6 +106,39 @@ def plan(
     One pilot tells the cost and, with several samples per problem, its sampling noise. Two pilots
     of the same problems measure everything: what differs between their models.
     """
+    _check(difference, power, pilots)
+    pairs = _pairs(pilots)
+    discordances = (_discordance(pairs),) if pairs else DISCORDANCES
+    noises = _noises(pilots, pairs)
+    needed = samples_needed(difference, problems, noises.problems, noises.sampling, power, alpha)
+    return Plan(
+        benchmark,
+        problems,
+        difference,
+        power,
+        alpha,
+        tuple(
+            SignTestPlan(
+                share,
+                sign_test_power(problems, share, difference, alpha),
+                detectable_difference(problems, share, power, alpha),
+                problems_for_sign_test(difference, share, power, alpha),
+            )
+            for share in discordances
+        ),
+        noises,
+        tuple(
+            SamplesPlan(k, error, detectable_by_error(error, power, alpha))
+            for k in SAMPLES
+            for error in [math.sqrt((noises.problems + noises.sampling / k) / problems)]
+        ),
+        needed,
+        math.ceil(problems_needed(difference, noises.problems, 0.0, power, alpha)),
+        _cost(pilots[0], problems * (needed or 1)) if pilots else None,
+    )
+
+
+def _check(difference: float, power: float, pilots: Sequence[Result]) -> None:
     if not 0 < difference < 1:
         raise UsageError(
             f"--difference {100 * difference:g}: must be above 0 and below 100 points."
@@ -117,41 +150,6 @@ def plan(
     for pilot in pilots:
         if not tally_problems(pilot):
             raise UsageError(f"{pilot.run}: has no judged problem. Choose another pilot.")
-    pairs = _pairs(pilots)
-    discordances = (_discordance(pairs),) if pairs else DISCORDANCES
-    noises = _noises(pilots, pairs)
-    needed = samples_needed(difference, problems, noises.problems, noises.sampling, power, alpha)
-    return Plan(
-        benchmark,
-        problems,
-        difference,
-        power,
-        alpha,
-        tuple(_plan_single(problems, d, difference, power, alpha) for d in discordances),
-        noises,
-        tuple(_plan_samples(problems, k, noises, power, alpha) for k in SAMPLES),
-        needed,
-        math.ceil(problems_needed(difference, noises.problems, 0.0, power, alpha)),
-        _cost(pilots[0], problems * (needed or 1)) if pilots else None,
-    )
-
-
-def _plan_single(
-    problems: int, discordance: float, difference: float, power: float, alpha: float
-) -> SignTestPlan:
-    return SignTestPlan(
-        discordance,
-        sign_test_power(problems, discordance, difference, alpha),
-        detectable_difference(problems, discordance, power, alpha),
-        problems_for_sign_test(difference, discordance, power, alpha),
-    )
-
-
-def _plan_samples(
-    problems: int, samples: int, noises: Noises, power: float, alpha: float
-) -> SamplesPlan:
-    error = math.sqrt((noises.problems + noises.sampling / samples) / problems)
-    return SamplesPlan(samples, error, detectable_by_error(error, power, alpha))
 
 
 def _pairs(pilots: Sequence[Result]) -> list[tuple[Tally, Tally]]:
@@ -174,13 +172,13 @@ def _discordance(pairs: Sequence[tuple[Tally, Tally]]) -> float:
 
 
 def _noises(pilots: Sequence[Result], pairs: Sequence[tuple[Tally, Tally]]) -> Noises:
-    if pairs and (found := two_noises(pairs)):
+    if pairs and (noise := two_noises(pairs)):
         n = len(pairs)
         a, b = zip(*pairs, strict=True)
         alone = math.fsum(sampling_variance(t) / t.n for pair in pairs for t in pair) / n / n
-        shared = found.sampling**2 / alone if alone else 1.0  # less than 1 if seeds are the same
+        shared = noise.sampling**2 / alone if alone else 1.0  # less than 1 if seeds are the same
         sampling = shared * (_mean_sampling(a) + _mean_sampling(b))
-        return Noises(n * found.problems**2, sampling, "measured by both pilots")
+        return Noises(n * noise.problems**2, sampling, "measured by both pilots")
     if pairs:  # of single samples, whose flips are the sum of both noises
         scale = _discordance(pairs) / (PROBLEM_NOISE + SAMPLING_NOISE)
         source = "flips measured by both pilots, their part in samples assumed"
@@ -189,7 +187,10 @@ def _noises(pilots: Sequence[Result], pairs: Sequence[tuple[Tally, Tally]]) -> N
         tallies = list(tally_problems(pilot).values())
         if len(tallies) > 1 and all(tally.n > 1 for tally in tallies):
             within = _mean_sampling(tallies)
-            between = _variance([t.passed / t.n for t in tallies]) - within / tallies[0].n
+            shares = [t.passed / t.n for t in tallies]
+            mean = math.fsum(shares) / len(shares)
+            variance = math.fsum((v - mean) ** 2 for v in shares) / (len(shares) - 1)
+            between = variance - within / tallies[0].n
             source = f"sampling by the pilot, correlation {CORRELATION:g} of the models assumed"
             return Noises(UNRELATED * max(0.0, between), 2 * within, source)
     source = f"assumed: uniform pass rates, correlation {CORRELATION:g} of the models"
@@ -198,11 +199,6 @@ def _noises(pilots: Sequence[Result], pairs: Sequence[tuple[Tally, Tally]]) -> N
 
 def _mean_sampling(tallies: Sequence[Tally]) -> float:
     return math.fsum(map(sampling_variance, tallies)) / len(tallies)
-
-
-def _variance(values: Sequence[float]) -> float:
-    mean = math.fsum(values) / len(values)
-    return math.fsum((v - mean) ** 2 for v in values) / (len(values) - 1)
 
 
 def _cost(pilot: Result, samples: int) -> Cost | None:

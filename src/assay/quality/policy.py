@@ -11,7 +11,7 @@ from assay.data import codec
 from assay.data.reading import FileReader
 from assay.data.yaml_files import parse_yaml
 from assay.errors import UsageError
-from assay.quality.texts import BUILT_IN
+from assay.quality.perplexity import BUILT_IN
 from assay.scoring.decisions import MARGIN
 
 if TYPE_CHECKING:

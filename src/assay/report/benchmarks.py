@@ -1,21 +1,20 @@
-"""List the registered benchmarks, and where their data is."""
+"""List the registered benchmarks and where their data is; write the outcome of a check of one."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
 
-from assay.benchmarks import OwnBenchmark, benchmarks, read_own
-from assay.datasets.states import check_data
+from assay.benchmarks import Description, benchmarks, read_own
+from assay.data import codec
+from assay.data.printable import quantity
+from assay.datasets.states import DataState, check_data
+from assay.pipeline.benchmark_check import KINDS, BenchmarkCheck, BenchmarkFinding
 from assay.report.text import table
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from assay.benchmarks import Description
-    from assay.datasets.states import DataState
 
 # built-in: part of the package; verified, damaged: on this machine; not-here: not downloaded yet;
 # own-files: the user gets them; unknown: the benchmark has no description.
@@ -23,6 +22,8 @@ DataStatus = Literal["built-in", "verified", "damaged", "not-here", "own-files",
 STATUSES: dict[str, DataStatus] = {"ok": "verified", "damaged": "damaged", "not here": "not-here"}
 OWN = "own"  # the group of users' own files
 HEADINGS = ("group", "benchmark", "problems", "licence", "programs can import", "data")
+MOST_ROWS = 20  # of one kind
+LONGEST = 160  # characters of a line
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,32 +54,34 @@ def list_benchmarks(data_dir: Path | None = None) -> list[BenchmarkState]:
 
 def list_own_benchmarks(files: Sequence[str]) -> list[BenchmarkState]:
     """Return the benchmarks of users' own files. Raise an error if one has mistakes."""
-    return [_own_state(read_own(Path(file), benchmarks.names())) for file in files]
-
-
-def _own_state(own: OwnBenchmark) -> BenchmarkState:
-    found = own.benchmark
-    return BenchmarkState(
-        found.name, len(found.problems), own.licence or None, found.environment, found.version,
-        found.data_sha256, "own-files", str(own.path), group=OWN, description=own.description,
-    )  # fmt: skip
+    states = []
+    for own in (read_own(Path(file), benchmarks.names()) for file in files):
+        one, licence = own.benchmark, own.licence or None
+        states.append(
+            BenchmarkState(
+                one.name, len(one.problems), licence, one.environment, one.version, one.data_sha256,
+                "own-files", str(own.path), group=OWN, description=own.description,
+            )
+        )  # fmt: skip
+    return states
 
 
 def render_benchmarks(states: Sequence[BenchmarkState]) -> list[str]:
     """Return the lines of a table of benchmarks by group, and a line for each named suite."""
     rows = [
-        (s.group or "unknown", s.name, _number(s.problems), s.licence or "unknown", _packages(s),
-         _data(s))
+        (
+            s.group or "unknown", s.name, "unknown" if s.problems is None else str(s.problems),
+            s.licence or "unknown", _packages(s), _data(s),
+        )
         for s in sorted(states, key=lambda s: (s.group or "~", s.name))
     ]  # fmt: skip
-    return [*table([HEADINGS, *rows]), *_suites(states)]
-
-
-def _suites(states: Sequence[BenchmarkState]) -> list[str]:
-    names = sorted({suite for state in states for suite in state.suites})
+    suites = sorted({suite for state in states for suite in state.suites})
     return [
-        f"suite {suite}: {', '.join(state.name for state in states if suite in state.suites)}"
-        for suite in names
+        *table([HEADINGS, *rows]),
+        *(
+            f"suite {suite}: {', '.join(state.name for state in states if suite in state.suites)}"
+            for suite in suites
+        ),
     ]
 
 
@@ -87,27 +90,23 @@ def _state(
 ) -> BenchmarkState:
     if about is None:
         return BenchmarkState(name)
-    found = BenchmarkState(
+    entry = BenchmarkState(
         name, about.problems, about.licence or None, about.environment, group=about.group,
         suites=about.suites,
     )  # fmt: skip
     if about.place:
-        return dataclasses.replace(found, data="own-files", path=about.place)
+        return dataclasses.replace(entry, data="own-files", path=about.place)
     if (wanted := about.data) is None:
-        return dataclasses.replace(found, data="built-in")
+        return dataclasses.replace(entry, data="built-in")
     if wanted.name not in states:
         states[wanted.name] = check_data(wanted, data_dir)
     state = states[wanted.name]
     if wanted.origin and state.state == "not here":  # cannot be downloaded
-        return dataclasses.replace(found, data="own-files", path=wanted.path)
+        return dataclasses.replace(entry, data="own-files", path=wanted.path)
     return dataclasses.replace(
-        found, version=wanted.version, sha256=wanted.sha256, data=STATUSES[state.state],
+        entry, version=wanted.version, sha256=wanted.sha256, data=STATUSES[state.state],
         path=state.path, detail=state.detail,
     )  # fmt: skip
-
-
-def _number(count: int | None) -> str:
-    return "unknown" if count is None else str(count)
 
 
 def _packages(state: BenchmarkState) -> str:
@@ -131,3 +130,39 @@ def _data(state: BenchmarkState) -> str:
         case "own-files":
             return f"not downloaded, add it yourself: {state.path}"
     return "unknown"
+
+
+def summarize_check(check: BenchmarkCheck) -> list[str]:
+    """Return the lines of a table of findings, and of a summary."""
+    counts = Counter(one.kind for one in check.findings)
+    rows: list[tuple[str, ...]] = []
+    for kind, count in counts.items():
+        listed = [one for one in check.findings if one.kind == kind]
+        rows += [(one.severity, kind, one.task_id, _describe(one)) for one in listed[:MOST_ROWS]]
+        if count > MOST_ROWS:
+            more = f"{count - MOST_ROWS} more, which --json lists"
+            rows.append((listed[0].severity, kind, "…", more))
+    lines = table([("", "finding", "task", "detail"), *rows]) if rows else []
+    times = f"{check.repeat} times" if check.repeat > 1 else "once"
+    return [
+        *lines,
+        f"{check.benchmark} {check.version}: {quantity(check.problems, 'problem')}",
+        f"  references  {check.references_passed} of {check.references} pass, judged {times}",
+        f"  tests       {check.problems - check.shared} in a separate process, {check.shared} in "
+        "the program's interpreter",
+        f"  findings    {quantity(check.errors, 'error')}, {quantity(check.warnings, 'warning')}",
+    ]
+
+
+def _describe(finding: BenchmarkFinding) -> str:
+    """Return what the kind of finding means, and the detail."""
+    meaning = KINDS[finding.kind][1]
+    line = " ".join(f"{meaning}: {finding.detail}".split()) if finding.detail else meaning
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
+
+
+def render_check(check: BenchmarkCheck) -> dict[str, Any]:
+    """Return a check as JSON-ready data, with the severity of each finding."""
+    findings = [{"severity": one.severity, **codec.to_json(one)} for one in check.findings]
+    counts = {"errors": check.errors, "warnings": check.warnings}
+    return {**codec.to_json(check), **counts, "findings": findings}

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from assay.report import text
 from assay.report.leaderboard.entries import name_runs
-from assay.report.text import (
-    benchmark_name,
-    describe_left_out,
-    explain_marks,
-    interval,
-    label_marks,
-    percent_of,
-    table,
-)
 from assay.runs import Comparison, ComparisonFamily, Result
 from assay.scoring.decisions import Decision
-from assay.scoring.intervals import Interval
 from assay.scoring.noise import TwoNoises
 from assay.scoring.permutation import Significance
 
@@ -30,37 +21,45 @@ METHODS = {
     "sign-flip-exact": "exact sign-flip test",
     "welch": "Welch's test",
 }
+SUSPICIONS = {
+    "inverted": "passed by weaker models only",
+    "failed-by-strong": "failed by every strong model",
+}
 MORE_SAMPLES = 4  # times as many: the sampling noise is halved
 MOST_SUSPICIOUS = 10  # problems in text; the JSON has all
 
 
-def summarize_comparison(found: Comparison, first: Result, second: Result) -> list[str]:
+def summarize_comparison(outcome: Comparison, first: Result, second: Result) -> list[str]:
     """Return the lines for a comparison of two results."""
     results = (first, second)
-    over = f"over {found.problems} problems"
-    if not found.is_paired:
-        over = f"over {_count_problems(first)} and {_count_problems(second)} different problems"
+    over, ends = f"over {outcome.problems} problems", outcome.interval
+    if not outcome.is_paired:
+        judged = [sum(problem.n > 0 for problem in one.problems) for one in results]
+        over = f"over {judged[0]} and {judged[1]} different problems"
+    decision = describe_decision(outcome.decision, outcome.margin, outcome.is_within_margin)
+    mid_p = "" if outcome.mid_p is None else f", mid-p {outcome.mid_p:.3g}"
     lines = [
         *(
             f"{letter}  {_score(result, name)}"
             for letter, result, name in zip("AB", results, name_runs(results), strict=True)
         ),
-        f"B - A  {_points(found.difference, found.interval)} {over}, "
-        f"{_p_value(found.test)}{_mid_p(found.mid_p)}",
-        f"decision  {describe_decision(found.decision, found.margin, found.is_within_margin)}",
+        f"B - A  {100 * outcome.difference:+.1f} points {text.signed_interval(ends)} "
+        f"({100 * ends.level:.4g} %, {METHODS[ends.method]}) {over}, "
+        f"{_p_value(outcome.test)}{mid_p}",
+        f"decision  {decision}",
     ]
-    if found.clusters < found.problems:
+    if outcome.clusters < outcome.problems:
         lines.append(
-            f"clusters  {found.clusters} originals of these problems; "
-            f"{found.design_effect:.1f} times the variance of independent problems"
+            f"clusters  {outcome.clusters} originals of these problems; "
+            f"{outcome.design_effect:.1f} times the variance of independent problems"
         )
-    if found.is_paired:
+    if outcome.is_paired:
         lines += [
-            _flips("gained", found.gained, found.problems),
-            _flips("lost", found.lost, found.problems),
+            _flips("gained", outcome.gained, outcome.problems),
+            _flips("lost", outcome.lost, outcome.problems),
         ]
-    lines += _noise(found.noise, max(found.samples)) if found.noise else []
-    return [*lines, _could_show(found), *explain_marks((*first.marks, *second.marks))]
+    lines += _noise(outcome.noise, max(outcome.samples)) if outcome.noise else []
+    return [*lines, _could_show(outcome), *text.explain_marks((*first.marks, *second.marks))]
 
 
 def describe_decision(decision: Decision, margin: float, is_within_margin: bool) -> str:
@@ -75,22 +74,11 @@ def describe_decision(decision: Decision, margin: float, is_within_margin: bool)
 
 def _score(result: Result, model: str) -> str:
     one = result.pass_at.get(1)
-    shown = f"{percent_of(one)} {interval(one)}{describe_left_out(result.results, 1)}"
-    name = f"{model} on {benchmark_name(result)} ({result.run})"
-    return f"pass@1 {shown}  {name} {label_marks(result.marks)}".rstrip()
-
-
-def _count_problems(result: Result) -> int:
-    return sum(problem.n > 0 for problem in result.problems)
-
-
-def _points(difference: float, found: Interval) -> str:
-    how = f"({100 * found.level:.4g} %, {METHODS[found.method]})"
-    return f"{100 * difference:+.1f} points {_ends(found)} {how}"
-
-
-def _ends(found: Interval) -> str:
-    return f"[{100 * found.low:+.1f}, {100 * found.high:+.1f}]"
+    shown = (
+        f"{text.percent_of(one)} {text.interval(one)}{text.describe_left_out(result.results, 1)}"
+    )
+    name = f"{model} on {text.benchmark_name(result)} ({result.run})"
+    return f"pass@1 {shown}  {name} {text.label_marks(result.marks)}".rstrip()
 
 
 def _p_value(test: Significance) -> str:
@@ -98,10 +86,6 @@ def _p_value(test: Significance) -> str:
         return f"p = {test.p_value:.3g} ({METHODS[test.method]})"
     low, high = test.error
     return f"p = {test.p_value:.3g} ({low:.3g} to {high:.3g}, random sign-flip test)"
-
-
-def _mid_p(value: float | None) -> str:
-    return "" if value is None else f", mid-p {value:.3g}"
 
 
 def _flips(name: str, tasks: Sequence[str], problems: int) -> str:
@@ -113,74 +97,62 @@ def _noise(noise: TwoNoises, samples: int) -> list[str]:
     """Return both standard errors, and what more samples per problem would buy."""
     more = 100 * noise.with_samples(MORE_SAMPLES)
     factor = noise.factor_to_halve()
-    if factor is None:
-        halve = "no number of samples would halve it"
-    else:
-        halve = f"about {samples * factor:.0f} samples would halve it"
+    needed = "no number of" if factor is None else f"about {samples * factor:.0f}"
     return [
         f"noise  standard error {100 * noise.total:.2f} points: {100 * noise.problems:.2f} from "
         f"problems, {100 * noise.sampling:.2f} from samples",
         f"       {samples * MORE_SAMPLES} samples per problem instead of {samples}: {more:.2f} "
-        f"points; {halve}",
+        f"points; {needed} samples would halve it",
     ]
 
 
-def _could_show(found: Comparison) -> str:
-    smallest = found.detectable.difference
+def _could_show(comparison: Comparison) -> str:
+    smallest = comparison.detectable.difference
     if smallest is None:
-        return f"could show  no difference: {found.problems} problems are too few"
-    power = f"{100 * found.detectable.power:g} % power"
+        return f"could show  no difference: {comparison.problems} problems are too few"
+    power = f"{100 * comparison.detectable.power:g} % power"
     return f"could show  a difference of {100 * smallest:.1f} points or more, with {power}"
 
 
-def summarize_family(found: ComparisonFamily, results: Sequence[Result]) -> list[str]:
+def summarize_family(family: ComparisonFamily, results: Sequence[Result]) -> list[str]:
     """Return a table of several results compared with a baseline, which is the first."""
-    baseline, letters = results[0], found.groups.letters
+    letters, names = family.groups.letters, name_runs(results)
+    ends = [(letters[one.run], one.run, text.label_marks(one.marks)) for one in results]
+    scores = [text.percent_of(one.pass_at.get(1)) for one in results]
     rows: list[tuple[str, ...]] = [
         (
             "", "pass@1", "to the baseline", "gained", "lost", "p", "Holm", "decision", "group",
             "run", "marks",
-        )
+        ),
+        (names[0], scores[0], "baseline", *[""] * 5, *ends[0]),
     ]  # fmt: skip
-    one = baseline.pass_at.get(1)
-    names = name_runs(results)
-    first = (names[0], percent_of(one), "baseline", *[""] * 5)
-    rows.append((*first, letters[baseline.run], baseline.run, label_marks(baseline.marks)))
-    for member, result, name in zip(found.members, results[1:], names[1:], strict=True):
-        comparison = member.comparison
-        ends = comparison.interval
-        shown = f"{100 * comparison.difference:+.1f} {_ends(ends)}"
+    for member, name, score, end in zip(
+        family.members, names[1:], scores[1:], ends[1:], strict=True
+    ):
+        one = member.comparison
         rows.append(
             (
-                name, percent_of(result.pass_at.get(1)), shown,
-                str(len(comparison.gained)), str(len(comparison.lost)),
-                f"{comparison.p_value:.3g}", f"{member.adjusted_p_value:.3g}", member.decision,
-                letters[result.run], result.run, label_marks(result.marks),
+                name, score, f"{100 * one.difference:+.1f} {text.signed_interval(one.interval)}",
+                str(len(one.gained)), str(len(one.lost)), f"{one.p_value:.3g}",
+                f"{member.adjusted_p_value:.3g}", member.decision, *end,
             )
         )  # fmt: skip
-    margin = found.members[0].comparison.margin
-    level = found.members[0].comparison.interval.level
+    margin = family.members[0].comparison.margin
+    level = family.members[0].comparison.interval.level
     return [
-        *table(rows),
+        *text.table(rows),
         f"Intervals have the level {100 * level:.4g} %, so that all cover together with "
-        f"{100 * (1 - found.alpha):g} %. Equivalent: less than {100 * margin:g} points.",
+        f"{100 * (1 - family.alpha):g} %. Equivalent: less than {100 * margin:g} points.",
         "Models that share a letter cannot be distinguished (all pairs, Holm's correction).",
-        *_suspicious(found),
-        *explain_marks(name for result in results for name in result.marks),
+        *_suspicious(family),
+        *text.explain_marks(name for result in results for name in result.marks),
     ]
 
 
-def _suspicious(found: ComparisonFamily) -> list[str]:
-    problems = found.suspicious_problems
-    if not problems:
-        return []
-    kinds: Mapping[str, str] = {
-        "inverted": "passed by weaker models only",
-        "failed-by-strong": "failed by every strong model",
-    }
+def _suspicious(family: ComparisonFamily) -> list[str]:
     lines = []
-    for kind, words in kinds.items():
-        tasks = [one.task_id for one in problems if one.suspicion == kind]
+    for kind, words in SUSPICIONS.items():
+        tasks = [one.task_id for one in family.suspicious_problems if one.suspicion == kind]
         if tasks:
             more = f" and {len(tasks) - MOST_SUSPICIOUS} more" * (len(tasks) > MOST_SUSPICIOUS)
             lines.append(f"{words}: {', '.join(tasks[:MOST_SUSPICIOUS])}{more}")

@@ -16,7 +16,7 @@ from assay.errors import RunError, UsageError
 from assay.extract.workers import ExtractionRequest, Extractor
 from assay.pipeline.prompt_imports import surround
 from assay.progress import Reporter, Silent
-from assay.report.run_benchmarks import loader_of
+from assay.report.inspection import loader_of
 from assay.runs import Result
 from assay.sandbox.environments.interpreters import for_version
 from assay.types import Benchmark, Completion, SampleKey, Verdict
@@ -106,74 +106,53 @@ def _extracted(
     )
     codes = {}
     with Extractor(interpreter=for_version(result.protocol.python or "")) as extractor:
-        for key, found in extractor.in_order(requests):
-            other = found.alternative
-            program = other if other and other.rule == verdicts[key].rule else found.program
+        for key, extraction in extractor.in_order(requests):
+            other = extraction.alternative
+            program = other if other and other.rule == verdicts[key].rule else extraction.program
             codes[key] = program.code
     return codes
 
 
 def _human_eval(target: Path, run: _Run) -> list[Path]:
-    samples = [_continuation(judged) for judged in run.samples]
-    results = [
-        {**_continuation(judged), "result": _result(verdict), "passed": verdict.status == "pass"}
-        for judged in run.valid
-        for verdict in [judged[2]]
-    ]
+    """Write programs as completions: after the prompt, they define the function again."""
+
+    def line(judged: Judged) -> dict[str, object]:
+        _, code, verdict = judged
+        return {"task_id": verdict.task_id, "completion": f"\n{code}"}
+
+    def result(verdict: Verdict) -> dict[str, object]:
+        failure = "timed out" if verdict.reason == "timeout" else f"failed: {verdict.detail}"
+        passed = verdict.status == "pass"
+        return {"result": "passed" if passed else failure, "passed": passed}
+
+    results = [{**line(judged), **result(judged[2])} for judged in run.valid]
     path = target.with_name(f"{target.name}_results.jsonl")
-    return [_write_lines(target, samples), _write_lines(path, results)]
-
-
-def _continuation(judged: Judged) -> dict[str, str]:
-    """Return the program as a completion: after the prompt, it defines the function again."""
-    _, code, verdict = judged
-    return {"task_id": verdict.task_id, "completion": f"\n{code}"}
-
-
-def _result(verdict: Verdict) -> str:
-    if verdict.status == "pass":
-        return "passed"
-    return "timed out" if verdict.reason == "timeout" else f"failed: {verdict.detail}"
+    return [_write_lines(target, map(line, run.samples)), _write_lines(path, results)]
 
 
 def _evalplus(target: Path, run: _Run) -> list[Path]:
+    def entry(verdict: Verdict) -> dict[str, object]:
+        return {
+            "base_status": _word(_base_passed(verdict)),
+            "plus_status": _word(verdict.status == "pass") if run.has_plus else None,
+            "base_fail_tests": [],
+            "plus_fail_tests": [],
+        }
+
+    verdicts = [verdict for _, _, verdict in run.valid]
+    scores = {"base": _pass_at_k(verdicts, _base_passed)} if verdicts else {}
+    if verdicts and run.has_plus:
+        scores["plus"] = _pass_at_k(verdicts)
+    results = {"date": _now(), "hash": "", "eval": _by_task(run, entry), "pass_at_k": scores}
     samples = [{"task_id": v.task_id, "solution": code} for _, code, v in run.samples]
-    by_task: dict[str, list[dict[str, object]]] = defaultdict(list)
-    for _, code, verdict in run.valid:
-        by_task[verdict.task_id].append(
-            {
-                "task_id": verdict.task_id,
-                "solution": code,
-                "base_status": _word(_base_passed(verdict)),
-                "plus_status": _word(verdict.status == "pass") if run.has_plus else None,
-                "base_fail_tests": [],
-                "plus_fail_tests": [],
-            }
-        )
-    results = {
-        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
-        "hash": "",
-        "eval": by_task,
-        "pass_at_k": {
-            group: _pass_at_k((v.task_id, passed(v)) for _, _, v in run.valid)
-            for group, passed in (("base", _base_passed), ("plus", _passed))
-            if run.valid and (group == "base" or run.has_plus)
-        },
-    }
     path = target.with_name(f"{target.name.removesuffix('.jsonl')}_eval_results.json")
     return [_write_lines(target, samples), _write(path, results)]
 
 
-def _passed(verdict: Verdict) -> bool:
-    return verdict.status == "pass"
-
-
 def _base_passed(verdict: Verdict) -> bool:
     """Return whether the base tests passed. Without groups, all tests are base tests."""
-    if verdict.status == "pass":
-        return True
     right, all_of_them = verdict.groups.get("base", (0, 1))
-    return right == all_of_them
+    return verdict.status == "pass" or right == all_of_them
 
 
 def _word(passed: bool) -> str:
@@ -182,7 +161,8 @@ def _word(passed: bool) -> str:
 
 def _evalplus_folder(target: Path, run: _Run) -> list[Path]:
     for _, code, verdict in run.samples:
-        folder = target / _folder_name(verdict.task_id)
+        # The task's id as a single file name that is never a path.
+        folder = target / re.sub(r"^\.|[^\w.-]", "_", verdict.task_id, flags=re.ASCII)
         make_folder(folder)
         # A lone surrogate cannot be written. Its escape means the same.
         text = code.encode(errors="backslashreplace").decode()
@@ -190,30 +170,18 @@ def _evalplus_folder(target: Path, run: _Run) -> list[Path]:
     return [target]
 
 
-def _folder_name(task_id: str) -> str:
-    """Return the task's id as a single file name that is never a path."""
-    return re.sub(r"^\.|[^\w.-]", "_", task_id, flags=re.ASCII)
-
-
 def _bigcodebench(target: Path, run: _Run) -> list[Path]:
+    def entry(verdict: Verdict) -> dict[str, object]:
+        status = "timeout" if verdict.reason == "timeout" else _word(verdict.status == "pass")
+        details = {verdict.failing_test or "ALL": verdict.detail} if verdict.detail else {}
+        return {"status": status, "details": details}
+
     samples = [
         {"task_id": v.task_id, "solution": code, "raw_solution": text}
         for text, code, v in run.samples
     ]
-    by_task: dict[str, list[dict[str, object]]] = defaultdict(list)
-    for _, code, verdict in run.valid:
-        status = "timeout" if verdict.reason == "timeout" else _word(verdict.status == "pass")
-        details = {verdict.failing_test or "ALL": verdict.detail} if verdict.detail else {}
-        by_task[verdict.task_id].append(
-            {
-                "task_id": verdict.task_id,
-                "solution": code,
-                "status": status,
-                "details": details,
-            }
-        )
-    results = {"date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M"), "eval": by_task}
-    scores = _pass_at_k((v.task_id, v.status == "pass") for _, _, v in run.valid)
+    results = {"date": _now(), "eval": _by_task(run, entry)}
+    scores = _pass_at_k([verdict for _, _, verdict in run.valid])
     name = target.name.removesuffix(".jsonl")
     return [
         _write_lines(target, samples),
@@ -222,11 +190,28 @@ def _bigcodebench(target: Path, run: _Run) -> list[Path]:
     ]
 
 
-def _pass_at_k(passed: Iterable[tuple[str, bool]]) -> dict[str, float]:
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def _by_task(run: _Run, entry: Callable[[Verdict], dict[str, object]]) -> dict[str, list[object]]:
+    """Return the valid samples by task: id, program, and what a format says of the verdict."""
+    by_task: dict[str, list[object]] = defaultdict(list)
+    for _, code, verdict in run.valid:
+        about = {"task_id": verdict.task_id, "solution": code, **entry(verdict)}
+        by_task[verdict.task_id].append(about)
+    return by_task
+
+
+def _pass_at_k(
+    verdicts: Iterable[Verdict], passed: Callable[[Verdict], bool] = lambda v: v.status == "pass"
+) -> dict[str, float]:
     by_task: dict[str, list[bool]] = defaultdict(list)
-    for task_id, right in passed:
-        by_task[task_id].append(right)
-    tallies = [scoring.Tally(task_id, len(found), sum(found)) for task_id, found in by_task.items()]
+    for verdict in verdicts:
+        by_task[verdict.task_id].append(passed(verdict))
+    tallies = [
+        scoring.Tally(task_id, len(results), sum(results)) for task_id, results in by_task.items()
+    ]
     return {f"pass@{e.k}": e.value for e in scoring.estimates(tallies)}
 
 

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from assay.report.text import (
-    duration,
-    explain_marks,
-    interval,
-    label_marks,
-    percent,
-    percent_of,
-    score,
-    table,
-)
+from assay.data.printable import quantity
+from assay.report import text
 from assay.scoring.power import POWER
 
 if TYPE_CHECKING:
@@ -29,14 +21,14 @@ NOT_OURS = "published, not measured by assay"
 def summarize_suite(done: SuiteResult) -> list[str]:
     """Return one line per evaluation, then failures, targets and published scores."""
     header = (*COLUMNS, "pass@1", "95 %", "reused", "run", "marks")
-    lines = table([header, *map(_row, done.outcomes)])
-    lines += explain_marks(name for result in done.results for name in result.marks)
+    lines = text.table([header, *map(_row, done.outcomes)])
+    lines += text.explain_marks(name for result in done.results for name in result.marks)
     lines += [f"failed: {row.model} on {row.benchmark}: {row.error}" for row in done.failures]
     lines += _targets(done)
-    for baseline in done.record.baselines:
-        source = f", {baseline.source}" if baseline.source else ""
+    for one in done.record.baselines:
+        source = f", {one.source}" if one.source else ""
         lines.append(
-            f"{baseline.benchmark} {baseline.figure} {percent(baseline.score)}  {baseline.model} "
+            f"{one.benchmark} {one.figure} {text.percent(one.score)}  {one.model} "
             f"({NOT_OURS}{source})"
         )
     return [*lines, f"suite   {done.path}"] if done.path else lines
@@ -50,11 +42,11 @@ def _row(outcome: SuiteOutcome) -> tuple[str, ...]:
     one = result.pass_at.get(1)
     return (
         *names,
-        score(result.results, 1) + ("" if result.complete else " incomplete"),
-        interval(one),
+        text.score(result.results, 1) + ("" if result.complete else " incomplete"),
+        text.interval(one),
         str(result.timing.reused),
         row.run,
-        label_marks(result.marks),
+        text.label_marks(result.marks),
     )
 
 
@@ -66,11 +58,11 @@ def _targets(done: SuiteResult) -> list[str]:
         reached: list[str] = []
         missed: list[str] = []
         for result in done.results:
-            if result.benchmark == target.benchmark and (found := result.pass_at.get(k)):
-                shown = f"{result.model} ({percent_of(found)})"
-                (reached if found.value >= target.score else missed).append(shown)
+            if result.benchmark == target.benchmark and (estimate := result.pass_at.get(k)):
+                shown = f"{result.model} ({text.percent_of(estimate)})"
+                (reached if estimate.value >= target.score else missed).append(shown)
         lines.append(
-            f"target  {target.benchmark} {target.figure} {percent(target.score)}: "
+            f"target  {target.benchmark} {target.figure} {text.percent(target.score)}: "
             f"reached by {', '.join(reached) or 'none'}"
             + (f"; missed by {', '.join(missed)}" if missed else "")
         )
@@ -80,12 +72,11 @@ def _targets(done: SuiteResult) -> list[str]:
 def summarize_plan(plan: SuitePlan) -> list[str]:
     """Return one line per evaluation, and the sum."""
     header = (*COLUMNS, "requests", "done", "tokens in", "tokens out", "time", "shows", "from")
-    lines = table([header, *map(_planned, plan.rows)])
-    time = "unknown time" if plan.seconds is None else f"about {duration(plan.seconds)}"
-    count = f"{len(plan.rows)} evaluations" if len(plan.rows) != 1 else "1 evaluation"
+    lines = text.table([header, *map(_planned, plan.rows)])
+    time = "unknown time" if plan.seconds is None else f"about {text.duration(plan.seconds)}"
     return [
         *lines,
-        f"{count}, {plan.requests:,} requests to generate, {time}",
+        f"{quantity(len(plan.rows), 'evaluation')}, {plan.requests:,} requests to generate, {time}",
         f"shows: the smallest difference from a similar model that is found with {100 * POWER:g} % "
         "probability",
     ]
@@ -99,7 +90,7 @@ def _planned(row: PlannedRow) -> Sequence[str]:
         f"{row.done:,}",
         "-" if row.prompt_tokens is None else f"{row.prompt_tokens:,}",
         f"{bound}{row.new_tokens:,}",
-        "-" if row.seconds is None else duration(row.seconds),
+        "-" if row.seconds is None else text.duration(row.seconds),
         "-" if row.detectable is None else f"{100 * row.detectable:.1f} points",
         row.source,
     )  # fmt: skip

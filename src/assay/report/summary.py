@@ -7,36 +7,17 @@ from collections.abc import Mapping, Sequence
 
 from assay.data.printable import quantity
 from assay.protocol import Difference, RecordedProtocol
-from assay.report.text import (
-    LEFT_OUT_NOTE,
-    advise_on_form,
-    benchmark_name,
-    counts,
-    describe_gap,
-    describe_left_out,
-    describe_times,
-    explain_marks,
-    interval,
-    label_mark,
-    label_marks,
-    level,
-    percent_of,
-    score,
-    table,
-)
+from assay.report import text
 from assay.runs import Comparison, Result, compare_family
 from assay.runs.compare import FamilyMember, share_problems
-from assay.runs.marks import Marking, list_marks
+from assay.runs.marks import list_marks
 from assay.runs.result import (
     BreakdownResult,
     ConfigResult,
     CrossCheck,
-    Dependence,
     SequentialResult,
-    Timing,
 )
 from assay.scoring.estimates import MeasureScore
-from assay.types import Estimate, ModelIdentity
 
 DIGEST = re.compile("[0-9a-f]{64}")
 USUAL_THINKING = "default"
@@ -45,33 +26,29 @@ USUAL_THINKING = "default"
 def summarize(result: Result) -> list[str]:
     """Return the lines that a command prints for its result."""
     results = result.results
-    gap = describe_gap(result.coverage)
+    gap = text.describe_gap(result.coverage)
     lines = [f"incomplete: {gap}. The score covers only these."] if gap else []
     settings = describe_settings(result.config, result.protocol)
-    lines.append(" · ".join([benchmark_name(result), result.model, *settings]))
-    for k, found in results.pass_at.items():
-        lines.append(
-            f"  {f'pass@{k}':<9} {percent_of(found)}  {interval(found)} ({level(found)}), "
-            f"{quantity(found.problems, 'problem')}{describe_left_out(results, k)}"
-        )
+    lines.append(" · ".join([text.benchmark_name(result), result.model, *settings]))
+    for k, one in results.pass_at.items():
+        problems = quantity(one.problems, "problem")
+        left_out = text.describe_left_out(results, k)
+        shown = f"{text.show_estimate(one)} ({text.level(one)})"
+        lines.append(f"  {f'pass@{k}':<9} {shown}, {problems}{left_out}")
     for name, group in list(results.groups.items())[:-1]:
-        if one := group.pass_at.get(1):
-            lines.append(
-                f"  {name:<9} {percent_of(one)}  {interval(one)} pass@1 on the {name} tests alone"
-            )
+        if 1 in group.pass_at:
+            shown = text.show_estimate(group.pass_at[1])
+            lines.append(f"  {name:<9} {shown} pass@1 on the {name} tests alone")
     if best := results.best_of_n:
-        without = best.without_examples
-        lines.append(
-            f"  best of {best.n} {percent_of(best.estimate)}  {interval(best.estimate)} "
-            f"by {best.method}"
-            + (f", {quantity(without, 'problem')} without examples" if without else "")
-        )
+        examples = quantity(best.without_examples, "problem")
+        without = f", {examples} without examples" if best.without_examples else ""
+        shown = text.show_estimate(best.estimate)
+        lines.append(f"  best of {best.n} {shown} by {best.method}{without}")
     if matches := results.infilling:
-        lines += [
-            _match("exact", matches.exact_match, "filled in exactly what was there"),
-            _match("similar", matches.edit_similarity, "edit similarity to what was there"),
-        ]
-    lines += [_measure(name, found) for name, found in results.measures.items()]
+        exact, similar = map(text.show_estimate, (matches.exact_match, matches.edit_similarity))
+        lines.append(f"  exact     {exact} filled in exactly what was there")
+        lines.append(f"  similar   {similar} edit similarity to what was there")
+    lines += [_measure(name, estimate) for name, estimate in results.measures.items()]
     for label, values in results.breakdowns.items():
         lines += _breakdown(label, values)
     if result.sequential and result.sequential.looks:
@@ -83,53 +60,47 @@ def summarize(result: Result) -> list[str]:
         lines.append(f"  unsupported {tasks}: the sandbox cannot run it")
     return [
         *lines,
-        f"  verdicts  {counts(results.reasons)}",
+        f"  verdicts  {text.counts(results.reasons)}",
         f"  invalid   {results.invalid}",
-        *(f"  advice    {line}" for line in filter(None, [advise_on_form(result)])),
-        *(_model(result.model_identity) if result.model_identity else []),
-        *map(_marked, list_marks(result)),
-        *_bill(result.timing),
-        *(f"  time      {line}" for line in filter(None, [describe_times(result.timing)])),
-        *_reused(result.timing, results.samples),
+        *(f"  advice    {line}" for line in filter(None, [text.advise_on_form(result)])),
+        *_origin(result),
         f"  protocol  {result.protocol.hash[:12]}{' (incomplete)' if gap else ''}",
         f"  results   {result.path}",
     ]
 
 
-def _match(name: str, found: Estimate, meaning: str) -> str:
-    return f"  {name:<9} {percent_of(found)}  {interval(found)} {meaning}"
-
-
-def _measure(name: str, found: MeasureScore) -> str:
+def _measure(name: str, measure: MeasureScore) -> str:
     """Return the line of a number that programs have beside their verdict."""
     ends = ""
-    if found.low is not None and found.high is not None:
-        ends = f"  [{100 * found.low:.1f}, {100 * found.high:.1f}] ({100 * found.level:g} %)"
-    left_out = f", {quantity(found.unmeasured, 'program')} not measured" if found.unmeasured else ""
+    if measure.low is not None and measure.high is not None:
+        ends = f"  [{100 * measure.low:.1f}, {100 * measure.high:.1f}] ({100 * measure.level:g} %)"
+    left_out = (
+        f", {quantity(measure.unmeasured, 'program')} not measured" if measure.unmeasured else ""
+    )
     return (
-        f"  {name} {100 * found.value:.1f} %{ends}, passed programs of "
-        f"{quantity(found.problems, 'problem')}{left_out}"
+        f"  {name} {100 * measure.value:.1f} %{ends}, passed programs of "
+        f"{quantity(measure.problems, 'problem')}{left_out}"
     )
 
 
 def _breakdown(label: str, values: Mapping[str, BreakdownResult]) -> list[str]:
     """Return a table of the scores by the values of a label."""
     rows = [
-        (value, percent_of(one.pass_at[1]), interval(one.pass_at[1]), str(one.problems))
+        (value, text.percent_of(one.pass_at[1]), text.interval(one.pass_at[1]), str(one.problems))
         for value, one in values.items()
         if 1 in one.pass_at
     ]
     heading = (f"by {label}", "pass@1", "interval", "problems")
-    return [f"  {line}" for line in table([heading, *rows])]
+    return [f"  {line}" for line in text.table([heading, *rows])]
 
 
-def _sequential(found: SequentialResult) -> str:
-    last = found.looks[-1]
-    ends = f"[{100 * last.interval.low:+.1f}, {100 * last.interval.high:+.1f}]"
+def _sequential(result: SequentialResult) -> str:
+    last = result.looks[-1]
+    ends = text.signed_interval(last.interval)
     return (
-        f"  {found.decision:<9} compared with {found.baseline_model} ({found.baseline}) on these "
-        f"problems: {100 * (last.gained - last.lost) / last.pairs:+.1f} points {ends}, after "
-        f"{last.rounds} of {found.budget} rounds"
+        f"  {result.decision:<9} compared with {result.baseline_model} ({result.baseline}) on "
+        f"these problems: {100 * (last.gained - last.lost) / last.pairs:+.1f} points {ends}, after "
+        f"{last.rounds} of {result.budget} rounds"
     )
 
 
@@ -163,28 +134,24 @@ def _asking(config: ConfigResult) -> list[str]:
     return [asking.prompt_form, sampling, *unusual, *thinking, *system, *asking.engine_options]
 
 
-def _model(identity: ModelIdentity) -> list[str]:
-    """Return the model's path and the beginning of its digest."""
-    where, digest = identity.path or identity.name, identity.weights_sha256[:12]
-    return [f"  model     {where} ({identity.engine}, weights {digest})"]
-
-
-def _marked(found: Marking) -> str:
-    blocked = " (not publishable)" if found.mark.blocks else ""
-    return f"  marked    {label_mark(found.name)}{blocked}: {found.detail}"
-
-
-def _reused(timing: Timing, samples: int) -> list[str]:
-    if not timing.reused:
-        return []
-    return [f"  reused    {timing.reused} of {samples} completions (--fresh generates them again)"]
-
-
-def _bill(timing: Timing) -> list[str]:
-    if timing.cost is None:
-        return []
-    tokens = f"{timing.prompt_tokens:,} tokens in, {timing.tokens_generated:,} out"
-    return [f"  cost      {timing.cost:.4f} for {tokens}"]
+def _origin(result: Result) -> list[str]:
+    """Return the model with the beginning of its digest, the marks, and what the run cost."""
+    identity, timing, lines = result.model_identity, result.timing, []
+    if identity:
+        where, digest = identity.path or identity.name, identity.weights_sha256[:12]
+        lines.append(f"  model     {where} ({identity.engine}, weights {digest})")
+    for one in list_marks(result):
+        blocked = " (not publishable)" if one.mark.blocks else ""
+        lines.append(f"  marked    {text.label_mark(one.name)}{blocked}: {one.detail}")
+    if timing.cost is not None:
+        tokens = f"{timing.prompt_tokens:,} tokens in, {timing.tokens_generated:,} out"
+        lines.append(f"  cost      {timing.cost:.4f} for {tokens}")
+    if times := text.describe_times(timing):
+        lines.append(f"  time      {times}")
+    if timing.reused:
+        samples = f"{timing.reused} of {result.results.samples} completions"
+        lines.append(f"  reused    {samples} (--fresh generates them again)")
+    return lines
 
 
 def summarize_checks(result: Result, rounds: int) -> list[str]:
@@ -199,30 +166,25 @@ def summarize_checks(result: Result, rounds: int) -> list[str]:
         for sample, statuses in result.flaky.items():
             lines.append(f"            {sample}: {', '.join(statuses)}")
     if result.extraction is not None:
-        lines += _extraction(result.extraction)
+        lines.append("  without   samples that change, passes lost, passes gained")
+        for rule in result.extraction:
+            lines.append(f"  {rule.rule:<12}{rule.samples:>6}{rule.lost:>8}{rule.gained:>8}")
     return lines
 
 
-def _cross_check(found: CrossCheck) -> list[str]:
-    unexplained = sum(not one.explained for one in found.disagreements)
+def _cross_check(check: CrossCheck) -> list[str]:
+    unexplained = sum(not one.explained for one in check.disagreements)
     lines = [
-        f"  {found.engine:<9} {len(found.disagreements)} of {found.samples} verdicts differ, "
+        f"  {check.engine:<9} {len(check.disagreements)} of {check.samples} verdicts differ, "
         f"{unexplained} unexplained"
     ]
-    for one in found.disagreements:
+    for one in check.disagreements:
         why = f" ({one.explained})" if one.explained else ""
         lines += [
             f"            {one.task_id}#{one.sample}  ours {one.ours[:120]}",
             f"            {'':<{len(one.task_id) + 2}}  theirs {one.theirs}{why}",
         ]
     return lines
-
-
-def _extraction(rules: Sequence[Dependence]) -> list[str]:
-    return [
-        "  without   samples that change, passes lost, passes gained",
-        *(f"  {rule.rule:<12}{rule.samples:>6}{rule.lost:>8}{rule.gained:>8}" for rule in rules),
-    ]
 
 
 def summarize_strategies(results: Sequence[Result]) -> list[str]:
@@ -232,7 +194,7 @@ def summarize_strategies(results: Sequence[Result]) -> list[str]:
     """
     first = results[0]
     against = first.config.prompt_strategy
-    shown_level = level(first.pass_at[1]) if 1 in first.pass_at else "interval"
+    shown_level = text.level(first.pass_at[1]) if 1 in first.pass_at else "interval"
     rows = [
         ("strategy", "pass@1", shown_level, f"to {against}", "gained", "lost", "p", "run", "marks")
     ]
@@ -242,41 +204,46 @@ def summarize_strategies(results: Sequence[Result]) -> list[str]:
     for result in results:
         rows.append(
             (
-                result.config.prompt_strategy, score(result.results, 1),
-                interval(result.pass_at.get(1)), *_compared(compared.get(result.run)), result.run,
-                label_marks(result.marks),
+                result.config.prompt_strategy, text.score(result.results, 1),
+                text.interval(result.pass_at.get(1)), *_compared(compared.get(result.run)),
+                result.run, text.label_marks(result.marks),
             )
         )  # fmt: skip
-    lines = [f"{benchmark_name(first)} · {first.model} · n={first.config.num_samples}"]
+    lines = [f"{text.benchmark_name(first)} · {first.model} · n={first.config.num_samples}"]
     for result in results:
-        if gap := describe_gap(result.coverage):
+        if gap := text.describe_gap(result.coverage):
             lines.append(f"incomplete: {result.config.prompt_strategy}, {gap}")
-    lines += table(rows)
+    lines += text.table(rows)
     if any(result.results.left_out_as_failed for result in results):
-        lines.append(LEFT_OUT_NOTE)
-    return lines + explain_marks(name for result in results for name in result.marks)
+        lines.append(text.LEFT_OUT_NOTE)
+    return lines + text.explain_marks(name for result in results for name in result.marks)
 
 
 def _compared(member: FamilyMember | None) -> tuple[str, str, str, str]:
     if member is None:
         return "-", "-", "-", "-"
-    found = member.comparison
-    points = f"{100 * found.difference:+.1f} points"
-    return points, str(len(found.gained)), str(len(found.lost)), f"{member.adjusted_p_value:.3g}"
+    comparison = member.comparison
+    points = f"{100 * comparison.difference:+.1f} points"
+    return (
+        points,
+        str(len(comparison.gained)),
+        str(len(comparison.lost)),
+        f"{member.adjusted_p_value:.3g}",
+    )
 
 
-def describe_incomplete(found: Comparison, first: Result, second: Result) -> list[str]:
+def describe_incomplete(comparison: Comparison, first: Result, second: Result) -> list[str]:
     """Return a warning for each of two compared results that is incomplete."""
-    common = f"only the {found.problems} problems that were judged in both are compared"
-    gaps = (("A", describe_gap(first.coverage)), ("B", describe_gap(second.coverage)))
+    common = f"only the {comparison.problems} problems that were judged in both are compared"
+    gaps = (("A", text.describe_gap(first.coverage)), ("B", text.describe_gap(second.coverage)))
     return [f"{name} is incomplete ({gap}), so {common}" for name, gap in gaps if gap]
 
 
 def describe_differences(differences: Sequence[Difference]) -> str:
     """Return differences as ``problems: 20 / 4; ...``. Digests are shortened."""
-    return "; ".join(f"{name}: {_short(x)} / {_short(y)}" for name, x, y in differences)
 
+    def short(value: object) -> str:
+        shown = str(value)
+        return shown[:12] if DIGEST.fullmatch(shown) else shown
 
-def _short(value: object) -> str:
-    text = str(value)
-    return text[:12] if DIGEST.fullmatch(text) else text
+    return "; ".join(f"{name}: {short(x)} / {short(y)}" for name, x, y in differences)

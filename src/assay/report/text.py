@@ -8,6 +8,7 @@ from assay.data.printable import CELL_LIMIT, clean_line, quantity
 from assay.runs.marks import MARKS, MarkName
 from assay.runs.result import Result, ScoreResult, Timing
 from assay.scoring import Coverage
+from assay.scoring.intervals import Interval
 from assay.types import Estimate
 
 FORM_REASONS = ("unparsable", "no-code")
@@ -29,6 +30,16 @@ def percent_of(estimate: Estimate | None) -> str:
 def interval(estimate: Estimate | None) -> str:
     """Return ``[8.0, 18.1]`` in per cent, or nothing."""
     return f"[{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]" if estimate else ""
+
+
+def show_estimate(estimate: Estimate) -> str:
+    """Return ``12.3 %  [8.0, 18.1]``."""
+    return f"{percent_of(estimate)}  {interval(estimate)}"
+
+
+def signed_interval(ends: Interval) -> str:
+    """Return the interval of a difference as ``[-1.2, +3.4]`` in points."""
+    return f"[{100 * ends.low:+.1f}, {100 * ends.high:+.1f}]"
 
 
 def level(estimate: Estimate) -> str:
@@ -115,8 +126,8 @@ def label_marks(names: Iterable[MarkName]) -> str:
 
 def explain_marks(names: Iterable[MarkName]) -> list[str]:
     """Return a legend: a line for each mark that occurs, defects first."""
-    found = set(names)
-    return [f"{label_mark(name)}: {explain_mark(name)}" for name in MARKS if name in found]
+    wanted = set(names)
+    return [f"{label_mark(name)}: {explain_mark(name)}" for name in MARKS if name in wanted]
 
 
 def explain_mark(name: MarkName) -> str:
@@ -149,19 +160,16 @@ def advise_on_form(result: Result) -> str:
     share = f"{100 * (cut_off + misread) / total:.0f} % of the answers cannot be used ({named})"
     if cut_off > misread:
         limit = f" of {result.config.decoding.max_tokens}" if not result.protocol.origin else ""
-        found = f"{share}: the model reached the token limit{limit}."
+        problem = f"{share}: the model reached the token limit{limit}."
     else:
-        found = f"{share}: the model misunderstood the form of an answer."
+        problem = f"{share}: the model misunderstood the form of an answer."
     if result.protocol.origin:  # of recorded completions nothing else is known
-        return found
-    return f"{found} Try {_suggest_limit(result) if cut_off > misread else _suggest_form(result)}."
-
-
-def _suggest_limit(result: Result) -> str:
-    limit = max(LEAST_LIMIT, 2 * result.config.decoding.max_tokens)
-    asking = result.config.asking
+        return problem
+    if cut_off <= misread:
+        return f"{problem} Try {_suggest_form(result)}."
+    asking, tokens = result.config.asking, max(LEAST_LIMIT, 2 * result.config.decoding.max_tokens)
     thinks = "thinks" in result.environment.engine and asking and asking.thinking != "off"
-    return f"--max-tokens {limit}" + (", or --thinking off" if thinks else "")
+    return f"{problem} Try --max-tokens {tokens}{', or --thinking off' if thinks else ''}."
 
 
 def _suggest_form(result: Result) -> str:

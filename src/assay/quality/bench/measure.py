@@ -9,22 +9,22 @@ import itertools
 import secrets
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from assay import models
 from assay.errors import ModelError, UsageError
-from assay.models import EngineOptions
+from assay.models import EngineOptions, Loading, Model
 from assay.progress import Reporter, Silent
-from assay.quality.bench.machine import describe_machine
 from assay.quality.bench.prompts import prompt_of, texts
-from assay.quality.bench.result import BenchResult, BenchSettings
-from assay.quality.bench.throughput import Round, Timed, figures
-from assay.types import Decoding, Request
-
-if TYPE_CHECKING:
-    from assay.models import Loading, Model
-    from assay.runs.stores.bench_files import Spread
-    from assay.types import Prompt, PromptForm
+from assay.quality.bench.throughput import (
+    BenchResult,
+    BenchSettings,
+    Round,
+    Timed,
+    describe_machine,
+    figures,
+)
+from assay.types import Decoding, Prompt, PromptForm, Request
 
 SCHEMA = 1
 SHORT = 8  # tokens: of the prompt that loads a model, and made for each batch to warm up
@@ -36,7 +36,7 @@ MOST_TOKENS, MOST_BATCH, MOST_ROUNDS = 1 << 20, 4096, 1000
 
 @dataclass(frozen=True, slots=True)
 class BenchConfig:
-    """Configure what is measured. ``seed`` chooses the texts."""
+    """The settings of a measurement. ``seed`` chooses the texts."""
 
     model: str
     engine: EngineOptions = EngineOptions()  # noqa: RUF009 - frozen
@@ -89,7 +89,7 @@ def bench_model(model: Model, config: BenchConfig, reporter: Reporter = SILENT) 
 
 
 class _Bench:
-    """Measure one model that stays loaded."""
+    """The measurement of one model, which stays loaded."""
 
     def __init__(
         self, config: BenchConfig, model: Model, loading: Loading, reporter: Reporter
@@ -107,43 +107,39 @@ class _Bench:
         self._used_gpu = False
 
     def result(self, started: datetime.datetime) -> BenchResult:
-        load_s = self._load()
+        config, load_s = self._config, self._load()
         self._round("warming up", warming_up=True)
-        total = self._config.rounds
-        rounds = [self._round(f"round {number} of {total}") for number in range(1, total + 1)]
-        found = _round_numbers(figures(rounds, loads_every_call=self._loading == "every call"))
-        usage = self._model.usage()
-        identity = self._model.identity
+        names = [f"round {number} of {config.rounds}" for number in range(1, config.rounds + 1)]
+        rounds = list(map(self._round, names))
+        summary = _round_numbers(figures(rounds, loads_every_call=self._loading == "every call"))
+        decode, prefill = summary.decode_tokens_per_second, summary.prefill_tokens_per_second
+        usage, identity = self._model.usage(), self._model.identity
         return BenchResult(
             schema=SCHEMA,
             model=identity.name,
             timestamp=started.isoformat(timespec="seconds"),
-            tokens_per_second=_median(found.decode_tokens_per_second),
-            time_to_first_token_ms=found.time_to_first_token_ms.median,
-            prefill_tokens_per_second=_median(found.prefill_tokens_per_second),
+            tokens_per_second=decode.median if decode else None,
+            time_to_first_token_ms=summary.time_to_first_token_ms.median,
+            prefill_tokens_per_second=prefill.median if prefill else None,
             load_s=load_s,
             used_gpu=self._used_gpu,
             peak_memory_mb=usage.peak_mb if usage else None,
             gpu_peak_memory_mb=usage.gpu_peak_mb if usage else None,
-            figures=found,
+            figures=summary,
             rounds=tuple(map(_round_numbers, rounds)),
-            settings=self._settings(),
+            settings=BenchSettings(
+                config.prompt_tokens,
+                config.new_tokens,
+                config.batches,
+                config.rounds,
+                self._seed,
+                self._form,
+                temperature=0.0,
+            ),
             loading=self._loading,
             model_identity=identity,
             engine=self._model.describe().to_json(),
             machine=describe_machine(),
-        )
-
-    def _settings(self) -> BenchSettings:
-        config = self._config
-        return BenchSettings(
-            prompt_tokens=config.prompt_tokens,
-            new_tokens=config.new_tokens,
-            batches=config.batches,
-            rounds=config.rounds,
-            seed=self._seed,
-            prompt_form=self._form,
-            temperature=0.0,
         )
 
     def _load(self) -> float | None:
@@ -152,9 +148,8 @@ class _Bench:
         cold, warm = (self._time_requests("loading", 1, SHORT, 1).seconds for _ in range(2))
         self._counts = bool(self._model.render(self._prompt(SHORT)).tokens)
         if self._counts and self._config.engine.prompt_form == "auto":
-            self._form = (
-                "text"  # so that the model continues the text instead of answering and stopping
-            )
+            # So that the model continues the text instead of answering and stopping.
+            self._form = "text"
         loads = self._loading == "kept" and not loaded
         return round(max(0.0, cold - warm), 3) if loads else None
 
@@ -194,33 +189,31 @@ class _Bench:
         return Timed(
             sequences=sequences,
             seconds=seconds,
-            prompt_tokens=sum(completion.prompt_tokens for completion in completions),
-            tokens_generated=sum(completion.tokens_generated for completion in completions),
-            ended_early=sum(completion.finish_reason == "stop" for completion in completions),
+            prompt_tokens=sum(one.prompt_tokens for one in completions),
+            tokens_generated=sum(one.tokens_generated for one in completions),
+            ended_early=sum(one.finish_reason == "stop" for one in completions),
         )
 
     def _prompt(self, tokens: int) -> Prompt:
-        return prompt_of(next(self._texts), tokens, self._form, self._tokens_of)
+        def count(prompt: Prompt) -> int | None:
+            return len(self._model.render(prompt).tokens) if self._counts else None
 
-    def _tokens_of(self, prompt: Prompt) -> int | None:
-        return len(self._model.render(prompt).tokens) if self._counts else None
-
-
-def _median(found: Spread | None) -> float | None:
-    return None if found is None else found.median
+        return prompt_of(next(self._texts), tokens, self._form, count)
 
 
 def _round_numbers(value: T) -> T:
     """Round all numbers of a record. Microseconds and millionths of a token are noise."""
-    found: Any = value
-    if isinstance(found, float):
-        found = round(found, DIGITS)
-    elif isinstance(found, tuple):
-        found = tuple(map(_round_numbers, found))
-    elif dataclasses.is_dataclass(found) and not isinstance(found, type):
-        names = (field.name for field in dataclasses.fields(found))
-        found = dataclasses.replace(found, **{n: _round_numbers(getattr(found, n)) for n in names})
-    return found  # type: ignore[no-any-return]
+    result: Any = value
+    if isinstance(result, float):
+        result = round(result, DIGITS)
+    elif isinstance(result, tuple):
+        result = tuple(map(_round_numbers, result))
+    elif dataclasses.is_dataclass(result) and not isinstance(result, type):
+        names = (field.name for field in dataclasses.fields(result))
+        result = dataclasses.replace(
+            result, **{n: _round_numbers(getattr(result, n)) for n in names}
+        )
+    return result  # type: ignore[no-any-return]
 
 
 def _check(flag: str, value: int, least: int, most: int) -> None:

@@ -5,14 +5,9 @@ from __future__ import annotations
 import itertools
 import random
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
-from assay.types import Message, Prompt
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from assay.types import PromptForm
+from assay.types import Message, Prompt, PromptForm
 
 WORDS_PER_TOKEN = 0.75  # used if the engine does not count tokens
 TRIES = 8

@@ -1,20 +1,51 @@
-"""Compute rates and spreads from durations and counts. Pure functions."""
+"""The figures of a measurement: its types in the order of its JSON, rates and spreads."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import platform
 import statistics
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from assay import __version__
+from assay.models import Loading
 from assay.runs.stores.bench_files import BatchFigures, Figures, Spread
+from assay.types import ModelIdentity, PromptForm
+from assay.work.machine import usable_cores
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+
+@dataclass(frozen=True, slots=True)
+class MachineFacts:
+    """The machine that a measurement was made on."""
+
+    assay: str
+    python: str
+    platform: str
+    machine: str
+    cpu: str
+    cpus: int
+    memory_mb: int
+
+
+def describe_machine() -> MachineFacts:
+    """Describe this machine. The CPU has the name that the kernel or Python knows."""
+    cpu, memory = platform.processor(), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        pairs = (line.partition(":") for line in lines)
+        cpu = next((value.strip() for name, _, value in pairs if name.strip() == "model name"), cpu)
+    return MachineFacts(
+        __version__, platform.python_version(), platform.platform(), platform.machine(), cpu,
+        usable_cores(), memory >> 20,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """Hold some sequences that were requested at once, and how long all of them took together."""
+    """Sequences that were requested at once, and how long all of them took together."""
 
     sequences: int
     seconds: float
@@ -25,7 +56,7 @@ class Timed:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Hold one measurement of everything."""
+    """One measurement of everything."""
 
     first_token: Timed  # one sequence, one new token
     alone: Timed  # one sequence, all new tokens
@@ -50,6 +81,7 @@ def decode_rate(tokens: int, seconds: float, first_token_s: float) -> float | No
 
 
 def spread(values: Sequence[float]) -> Spread:
+    """Return the median, range and quartiles."""
     if not values:
         raise ValueError("nothing was measured")
     q1, median, q3 = (
@@ -99,3 +131,39 @@ def _batch(rounds: Sequence[Timed]) -> BatchFigures:
 def _spread_of_known(values: Iterable[float | None]) -> Spread | None:
     known = [value for value in values if value is not None]
     return spread(known) if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class BenchSettings:
+    """The settings that were used. The seed and the prompt form may be automatic."""
+
+    prompt_tokens: int
+    new_tokens: int
+    batches: tuple[int, ...]
+    rounds: int
+    seed: int
+    prompt_form: PromptForm
+    temperature: float
+
+
+@dataclass(frozen=True, slots=True)
+class BenchResult:
+    """Everything that was measured. docs/quality.md describes the figures."""
+
+    schema: int
+    model: str
+    timestamp: str
+    tokens_per_second: float | None
+    time_to_first_token_ms: float
+    prefill_tokens_per_second: float | None
+    load_s: float | None
+    used_gpu: bool
+    peak_memory_mb: float | None
+    gpu_peak_memory_mb: float | None
+    figures: Figures
+    rounds: tuple[Round, ...]
+    settings: BenchSettings
+    loading: Loading
+    model_identity: ModelIdentity
+    engine: Mapping[str, object]  # as the engine describes itself
+    machine: MachineFacts

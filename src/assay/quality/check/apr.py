@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from assay.errors import ModelError
 from assay.formats.apr.checkpoint import as_gguf, kept_tokenizer
@@ -11,32 +13,23 @@ from assay.formats.apr.file import HEADER, AprFile, check_sum, read_apr, read_he
 from assay.formats.apr.metadata import OURS, VOCABULARY, AprMetadata
 from assay.formats.architectures import ARCHITECTURES
 from assay.formats.config import TokenizerConfig
+from assay.quality.check import contents
 from assay.quality.check.gguf import gguf_settings, gguf_tokenizer
-from assay.quality.check.opened import (
-    Opened,
-    SkippedError,
-    Template,
-    TensorPart,
-    Tokenizer,
-    common_faults,
-    marks_of,
-)
 from assay.quality.check.shapes import ShapeSettings, settings_of
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
-
-def open_apr(path: Path) -> Opened:
+def open_apr(path: Path) -> contents.Contents:
     """Open a file and verify both checksums: the header's, and the whole file's."""
     head = read_head(path)
     check_sum(path)
     metadata = head.metadata
     version, count = "{}.{}".format(*head.version), len(metadata.content)
-    return Opened(
+    return contents.Contents(
         summary=f"version {version}, {count} entries of metadata, both CRCs right",
-        parts=lambda: _parts(read_apr(path)),
+        parts=lambda: [
+            contents.TensorPart(t.name, t.encoding, t.shape, path, t.start, t.size)
+            for t in read_apr(path).tensors
+        ],
         faults=lambda parts: _faults(parts, read_apr(path)),
         settings=lambda shapes: _settings(metadata, shapes, str(path)),
         tokenizer=lambda: _tokenizer(metadata, str(path)),
@@ -44,21 +37,15 @@ def open_apr(path: Path) -> Opened:
     )
 
 
-def _parts(file: AprFile) -> list[TensorPart]:
-    return [
-        TensorPart(t.name, t.encoding, t.shape, file.path, t.start, t.size) for t in file.tensors
-    ]
-
-
-def _faults(parts: Sequence[TensorPart], file: AprFile) -> Iterator[str]:
+def _faults(parts: Sequence[contents.TensorPart], file: AprFile) -> Iterator[str]:
     head = file.head
     places = {
         "the header": (0, HEADER.size),
         "the metadata": (head.metadata_at, head.metadata_size),
         "the index": (head.index_at, file.index_end - head.index_at),
     }
-    taken = [TensorPart(name, "", (), file.path, *place) for name, place in places.items()]
-    return common_faults(parts, taken)
+    taken = [contents.TensorPart(name, "", (), file.path, *place) for name, place in places.items()]
+    return contents.common_faults(parts, taken)
 
 
 def _settings(
@@ -74,37 +61,37 @@ def _settings(
     return gguf_settings(as_gguf(metadata, where)[0], shapes, where, rows)
 
 
-def _tokenizer(metadata: AprMetadata, where: str) -> Tokenizer:
+def _tokenizer(metadata: AprMetadata, where: str) -> contents.Tokenizer:
     if "tokenizer" in (ours := _ours(metadata)):
         rows = ours.get("config", {}).get("vocab_size")
         content = json.dumps(kept_tokenizer(metadata).content)
-        return Tokenizer(content=content, rows=rows if isinstance(rows, int) else 0)
+        return contents.Tokenizer(content=content, rows=rows if isinstance(rows, int) else 0)
     if not metadata.get(VOCABULARY):
         raise ModelError(f"there is no tokenizer ({VOCABULARY} is missing)")
     _need_family(metadata)
     return gguf_tokenizer(as_gguf(metadata, where)[0], where)
 
 
-def _template(metadata: AprMetadata) -> Template:
+def _template(metadata: AprMetadata) -> contents.Template:
     settings = _ours(metadata).get("tokenizer_config", {})
     text = TokenizerConfig(settings).default_template or metadata.get("chat_template")
     if not text:
-        raise SkippedError("a base model: it has no chat template")
+        raise contents.SkippedError("a base model: it has no chat template")
     if not isinstance(text, str):
         raise ModelError("the chat template is not a string")
-    tokens, marks = metadata.get(VOCABULARY, []), marks_of(settings)
+    tokens, marks = metadata.get(VOCABULARY, []), contents.marks_of(settings)
     for name in ("bos", "eos"):
         number = metadata.get(f"tokenizer.{name}_token_id")
         if isinstance(number, int) and 0 <= number < len(tokens):
             marks.setdefault(f"{name}_token", str(tokens[number]))
-    return Template(text, marks)
+    return contents.Template(text, marks)
 
 
 def _ours(metadata: AprMetadata) -> dict[str, Any]:
-    found = metadata.get(OURS, {})
-    if not isinstance(found, dict):
+    ours = metadata.get(OURS, {})
+    if not isinstance(ours, dict):
         raise ModelError(f"the metadata under {OURS} is not a JSON object")
-    return found
+    return ours
 
 
 def _need_family(metadata: AprMetadata) -> None:
@@ -114,4 +101,4 @@ def _need_family(metadata: AprMetadata) -> None:
     named = (metadata.get(key) for key in ("architecture", "model_type", "model.architecture"))
     family = str(next((name for name in named if name), "")).lower()
     if family not in {name for known in ARCHITECTURES for name in (known.name, known.model_type)}:
-        raise SkippedError(f"unknown model family '{family}'")
+        raise contents.SkippedError(f"unknown model family '{family}'")

@@ -4,36 +4,24 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from assay.errors import ModelError
 from assay.formats.architectures import ARCHITECTURES, NUMBERS, config_from_gguf
 from assay.formats.gguf.checkpoint import vocabulary_in
-from assay.formats.gguf.file import read_header
+from assay.formats.gguf.file import GgufHeader, read_header
 from assay.formats.tensors import BLOCKS, GGML_TYPES
 from assay.formats.tokenizer_json import tokenizer_config, tokenizer_json
 from assay.formats.vocabulary import PRE_TOKENIZERS
-from assay.quality.check.opened import (
-    EngineOnlyError,
-    Opened,
-    SkippedError,
-    Template,
-    TensorPart,
-    Tokenizer,
-    common_faults,
-)
+from assay.quality.check import contents
 from assay.quality.check.shapes import ShapeSettings, settings_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from assay.formats.gguf.file import GgufHeader
 
 MARKS = ("bos", "eos", "unknown", "padding")
 
 
-def open_gguf(path: Path) -> Opened:
+def open_gguf(path: Path) -> contents.Contents:
     header = read_header(path, arrays=True, whole=False)
     for key, count in Counter(pair.key for pair in header.pairs).items():
         if count > 1:
@@ -42,7 +30,7 @@ def open_gguf(path: Path) -> Opened:
 
     def whole() -> None:
         if (count := metadata.get("split.count", 0)) and count != 1:
-            raise SkippedError(
+            raise contents.SkippedError(
                 f"this is one of {count} parts; join them with llama-gguf-split --merge"
             )
 
@@ -50,13 +38,18 @@ def open_gguf(path: Path) -> Opened:
         whole()
         return gguf_settings(metadata, shapes, str(path))
 
-    def tokenizer() -> Tokenizer:
+    def tokenizer() -> contents.Tokenizer:
         whole()
         return gguf_tokenizer(metadata, str(path))
 
-    return Opened(
+    return contents.Contents(
         summary=f"version {header.version}, {len(header.pairs)} entries of metadata",
-        parts=lambda: _parts(header, path),
+        parts=lambda: [
+            contents.TensorPart(
+                t.name, GGML_TYPES.get(t.kind, ("",))[0], t.shape, path, t.start, t.size
+            )
+            for t in header.tensors
+        ],
         faults=lambda parts: _faults(parts, header),
         settings=settings,
         tokenizer=tokenizer,
@@ -75,21 +68,21 @@ def gguf_settings(
     if family is None:
         raise ModelError("the metadata has no general.architecture")
     if family not in {known.name for known in ARCHITECTURES}:
-        raise SkippedError(f"unknown tensor shapes for the model family '{family}'")
+        raise contents.SkippedError(f"unknown tensor shapes for the model family '{family}'")
     if metadata.get(f"{family}.expert_count"):
-        raise SkippedError("unknown tensor shapes for mixtures of experts")
+        raise contents.SkippedError("unknown tensor shapes for mixtures of experts")
     for _, key in NUMBERS:
         value = metadata.get(f"{family}.{key}")
         if isinstance(value, list) and len(set(value)) > 1:
-            raise SkippedError(f"{family}.{key} differs from layer to layer")
-    found = config_from_gguf(metadata, shapes, where).content
+            raise contents.SkippedError(f"{family}.{key} differs from layer to layer")
+    config = config_from_gguf(metadata, shapes, where).content
     tokens = metadata.get("tokenizer.ggml.tokens")
     if rows is None and isinstance(tokens, list):
         rows = len(tokens)
-    return settings_of(found if rows is None else {**found, "vocab_size": rows})
+    return settings_of(config if rows is None else {**config, "vocab_size": rows})
 
 
-def gguf_tokenizer(metadata: Mapping[str, Any], where: str) -> Tokenizer:
+def gguf_tokenizer(metadata: Mapping[str, Any], where: str) -> contents.Tokenizer:
     """Check the vocabulary itself, then return the library's tokenizer if its kind is known."""
     get = {k.removeprefix("tokenizer.ggml."): v for k, v in metadata.items()}.get
     kind, tokens = get("model"), get("tokens")
@@ -98,9 +91,9 @@ def gguf_tokenizer(metadata: Mapping[str, Any], where: str) -> Tokenizer:
     if not all(isinstance(token, str) for token in tokens):
         raise ModelError("there are tokens that are not strings")
     for name in ("token_type", "scores"):
-        if isinstance(found := get(name), list) and len(found) != len(tokens):
+        if isinstance(entries := get(name), list) and len(entries) != len(tokens):
             raise ModelError(
-                f"there are {len(tokens):,} tokens, but {len(found):,} entries in {name}"
+                f"there are {len(tokens):,} tokens, but {len(entries):,} entries in {name}"
             )
     for name in MARKS:
         number = get(f"{name}_token_id")
@@ -110,20 +103,20 @@ def gguf_tokenizer(metadata: Mapping[str, Any], where: str) -> Tokenizer:
                 f"{name}_token_id is {number}, but there are only {len(tokens):,} tokens"
             )
     if kind != "gpt2":
-        raise EngineOnlyError(f"only llama.cpp can read a tokenizer of the kind '{kind}'")
+        raise contents.EngineOnlyError(f"only llama.cpp can read a tokenizer of the kind '{kind}'")
     if not isinstance(get("merges"), list):
         raise ModelError("there are no merges (tokenizer.ggml.merges is missing)")
     pre = get("pre", "default")
     if not any(pre in known.names for known in PRE_TOKENIZERS):
-        raise EngineOnlyError(f"only llama.cpp has the pre-tokenizer '{pre}'")
+        raise contents.EngineOnlyError(f"only llama.cpp has the pre-tokenizer '{pre}'")
     content = tokenizer_json(vocabulary_in(metadata, where), where).content
-    return Tokenizer(content=json.dumps(content))
+    return contents.Tokenizer(content=json.dumps(content))
 
 
-def gguf_template(metadata: Mapping[str, Any]) -> Template:
+def gguf_template(metadata: Mapping[str, Any]) -> contents.Template:
     text = metadata.get("tokenizer.chat_template")
     if not text:
-        raise SkippedError("a base model: it has no chat template")
+        raise contents.SkippedError("a base model: it has no chat template")
     if not isinstance(text, str):
         raise ModelError("the chat template is not a string")
     try:
@@ -134,18 +127,11 @@ def gguf_template(metadata: Mapping[str, Any]) -> Template:
             number = metadata.get(f"tokenizer.ggml.{name}_token_id")
             if isinstance(tokens, list) and isinstance(number, int) and number < len(tokens):
                 marks[f"{name}_token"] = tokens[number]
-    return Template(text, {k: v for k, v in marks.items() if isinstance(v, str)})
+    return contents.Template(text, {k: v for k, v in marks.items() if isinstance(v, str)})
 
 
-def _parts(header: GgufHeader, path: Path) -> list[TensorPart]:
-    return [
-        TensorPart(t.name, GGML_TYPES.get(t.kind, ("",))[0], t.shape, path, t.start, t.size)
-        for t in header.tensors
-    ]
-
-
-def _faults(parts: Sequence[TensorPart], header: GgufHeader) -> Iterator[str]:
-    yield from common_faults(parts)
+def _faults(parts: Sequence[contents.TensorPart], header: GgufHeader) -> Iterator[str]:
+    yield from contents.common_faults(parts)
     for part in parts:
         width = part.shape[-1] if part.shape else 1
         if part.encoding and width % BLOCKS[part.encoding][0]:

@@ -1,17 +1,18 @@
-"""Render chat templates by jinja2, with the variables that transformers provides."""
+"""Render chat templates by jinja2, with the variables that transformers provides.
+
+It stands alone because only the process that tries a template loads jinja2, if it is installed.
+"""
 
 from __future__ import annotations
 
 import datetime
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from jinja2 import TemplateError
 from jinja2.ext import Extension, loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 
 class GenerationExtension(Extension):  # type: ignore[misc]
@@ -31,16 +32,19 @@ def render_template(
     environment = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=[GenerationExtension, loopcontrols]
     )
-    environment.filters["tojson"] = _json
+    environment.filters["tojson"] = lambda value, indent=None, **_: json.dumps(
+        value, ensure_ascii=False, indent=indent
+    )
     environment.globals["raise_exception"] = _refuse
     environment.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
-    given = {"messages": messages, "add_generation_prompt": True, "tools": None, "documents": None}
-    return str(environment.from_string(template).render(**given, **marks))
+    variables = {
+        "messages": messages,
+        "add_generation_prompt": True,
+        "tools": None,
+        "documents": None,
+    }
+    return str(environment.from_string(template).render(**variables, **marks))
 
 
 def _refuse(why: str) -> None:
     raise TemplateError(why)
-
-
-def _json(value: Any, indent: int | None = None, **_: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=indent)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.errors import ModelError
 from assay.formats.architectures import ARCHITECTURES
-from assay.quality.check.opened import SkippedError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+from assay.quality.check.contents import SkippedError
 
 EMBEDDING, HEAD, NORM = "model.embed_tokens.weight", "lm_head.weight", "model.norm.weight"
 # A layer's tensors; the letters of a shape are those of ShapeSettings.sizes.
@@ -138,6 +136,6 @@ def missing(settings: ShapeSettings, shapes: Mapping[str, tuple[int, ...]]) -> I
         for name in wanted:
             if f"model.layers.{layer}.{name}" not in shapes:
                 yield f"layer {layer} has no {name}"
-    numbers = {int(found[1]) for name in shapes if (found := _IN_LAYER.fullmatch(name))}
+    numbers = {int(match[1]) for name in shapes if (match := _IN_LAYER.fullmatch(name))}
     if beyond := [number for number in sorted(numbers) if number >= settings.layers]:
         yield f"there are tensors of layer {beyond[0]}, but layers end at {settings.layers - 1}"

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Literal
 
 from assay.errors import AssayError, ModelError, install_hint
 from assay.formats.architectures import hf_name
 from assay.formats.format import find_format, formats
 from assay.formats.huggingface.checkpoint import weight_files
-from assay.models import describe_file, parse_reference
+from assay.models import Model, ModelReference, describe_file, parse_reference
 from assay.progress import Reporter, Silent
+from assay.quality.check import shapes, texts, values, with_engine
 from assay.quality.check.apr import open_apr
+from assay.quality.check.contents import Contents, EngineOnlyError, SkippedError, TensorPart
 from assay.quality.check.folder import open_folder
 from assay.quality.check.gguf import open_gguf
-from assay.quality.check.opened import EngineOnlyError, Opened, SkippedError, TensorPart
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
-    from assay.models import Model, ModelReference
+from assay.quality.check.texts import TrialQuestion
 
 Status = Literal["pass", "fail", "skipped"]
 STAGES = (
@@ -110,7 +107,7 @@ def _try_stage(name: str, work: Callable[[], str], path: Path) -> CheckStage:
 
 
 class _Case:
-    """Hold a model under examination. What stages have in common is read once."""
+    """A model under examination. What stages have in common is read once."""
 
     def __init__(
         self,
@@ -137,93 +134,71 @@ class _Case:
         return f"{title}, {self.path.stat().st_size / 1e6:,.1f} MB"
 
     def header(self) -> str:
-        return self._opened.summary
+        return self._contents.summary
 
     def index(self) -> str:
         parts = self._parts
         if not parts:
             raise ModelError("there are no tensors")
-        _none(self._opened.faults(parts))
-        return (
-            f"{len(parts):,} tensors, each inside the file and with the size that its shape needs"
-        )
+        _none(self._contents.faults(parts))
+        inside = "each inside the file and with the size that its shape needs"
+        return f"{len(parts):,} tensors, {inside}"
 
     def values(self) -> str:
-        from assay.quality.check.values import not_finite
-
-        def report(done: int, total: int) -> None:
-            self._reporter.preparing("values", done, total)
-
-        found = not_finite(self._parts, report)
-        _none(f"{name} has NaN or infinity in {count:,} place(s)" for name, count in found.items())
+        counts = values.not_finite(self._parts, partial(self._reporter.preparing, "values"))
+        _none(f"{name} has NaN or infinity in {count:,} place(s)" for name, count in counts.items())
         size = sum(part.size for part in self._parts)
         return f"no NaN and no infinity in {size / 1e6:,.1f} MB of weights"
 
     def shapes(self) -> str:
-        from assay.quality.check.shapes import wrong_shapes
-
-        settings = self._opened.settings(self._shapes)
-        _none(wrong_shapes(settings, self._shapes))
+        settings = self._contents.settings(self._shapes)
+        _none(shapes.wrong_shapes(settings, self._shapes))
         return str(settings)
 
     def layers(self) -> str:
-        from assay.quality.check.shapes import HEAD, missing
-
-        settings = self._opened.settings(self._shapes)
-        _none(missing(settings, self._shapes))
-        head = "embedding and head" if HEAD in self._shapes else "embedding, also the head"
+        settings = self._contents.settings(self._shapes)
+        _none(shapes.missing(settings, self._shapes))
+        head = "embedding and head" if shapes.HEAD in self._shapes else "embedding, also the head"
         return f"{head}; attention, MLP and norms in all {settings.layers} layers"
 
     def tokenizer(self) -> str:
-        from assay.quality.check import run as check_run
-        from assay.quality.check import texts as check_texts
-
         try:
-            return check_texts.try_tokenizer(self._opened.tokenizer())
+            return texts.try_parts(TrialQuestion(tokenizer=self._contents.tokenizer()))
         except EngineOnlyError as why:
-            return self._by_engine(check_run.round_trip, why)
+            return self._by_engine(with_engine.round_trip, why)
 
     def template(self) -> str:
-        from assay.quality.check import run as check_run
-        from assay.quality.check import texts as check_texts
-
-        template = self._opened.template()
+        template = self._contents.template()
         try:
-            return check_texts.try_template(template)
+            return texts.try_parts(TrialQuestion(template=template))
         except EngineOnlyError as why:
-            return self._by_engine(check_run.chat, why)
+            return self._by_engine(with_engine.chat, why)
 
     def forward(self) -> str:
-        from assay.quality.check import run as check_run
-
-        return check_run.forward(self._engine())
+        return with_engine.forward(self._engine())
 
     def sample(self) -> str:
-        from assay.quality.check import run as check_run
-
-        return check_run.sample(self._engine())
+        return with_engine.sample(self._engine())
 
     def close(self) -> None:
         if self._model is not None and self._shared is None:
             self._model.close()
 
     @cached_property
-    def _opened(self) -> Opened:
+    def _contents(self) -> Contents:
         return OPENERS[find_format(self.path)](self.path)
 
     @cached_property
     def _parts(self) -> Sequence[TensorPart]:
-        return self._opened.parts()
+        return self._contents.parts()
 
     @cached_property
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         return {hf_name(part.name) or part.name: part.shape for part in self._parts}
 
     def _engine(self) -> Model:
-        from assay.quality.check.run import open_engine
-
         if self._model is None:
-            self._model = open_engine(self._reference, self._shared)
+            self._model = with_engine.open_engine(self._reference, self._shared)
         return self._model
 
     def _by_engine(self, work: Callable[[Model], str], why: EngineOnlyError) -> str:
@@ -235,10 +210,10 @@ class _Case:
 
 def _none(faults: Iterable[str]) -> None:
     """Raise an error if there are any faults, with the first and the number of others."""
-    found = list(faults)
-    if found:
-        more = f" (and {len(found) - 1:,} more like it)" if len(found) > 1 else ""
-        raise ModelError(found[0] + more)
+    problems = list(faults)
+    if problems:
+        more = f" (and {len(problems) - 1:,} more like it)" if len(problems) > 1 else ""
+        raise ModelError(problems[0] + more)
 
 
 def _line(text: str) -> str:

@@ -17,7 +17,7 @@ from typing import Literal
 
 from assay.data import codec
 from assay.errors import ModelError, install_hint
-from assay.quality.check.opened import EngineOnlyError, Template, Tokenizer
+from assay.quality.check.contents import EngineOnlyError, Template, Tokenizer
 
 MEMORY = 2 << 30
 TEMPLATE_S = 3
@@ -48,15 +48,6 @@ class TrialReply:
     reason: str
 
 
-def try_tokenizer(tokenizer: Tokenizer) -> str:
-    """Return what passed. Raise ModelError if it failed, SkippedError if it cannot be tried."""
-    return _ask(TrialQuestion(tokenizer=tokenizer))
-
-
-def try_template(template: Template) -> str:
-    return _ask(TrialQuestion(template=template))
-
-
 def same_text(text: str, back: str) -> str:
     """Return how a text differs from what came back, if it does. SentencePiece adds a space."""
     if back.removeprefix(" ") == text.removeprefix(" "):
@@ -67,7 +58,8 @@ def same_text(text: str, back: str) -> str:
     return f"{text[start : at + 8]!r} comes back as {back[start : at + 8]!r}"
 
 
-def _ask(question: TrialQuestion) -> str:
+def try_parts(question: TrialQuestion) -> str:
+    """Return what passed. Raise ModelError if it failed, EngineOnlyError if it cannot be tried."""
     try:
         done = subprocess.run(
             [sys.executable, "-m", "assay.quality.check.texts"],
@@ -96,7 +88,12 @@ def main() -> None:
     memory = MEMORY if hard == resource.RLIM_INFINITY else min(MEMORY, hard)
     resource.setrlimit(resource.RLIMIT_AS, (memory, hard))
     try:
-        reply = _try(codec.from_json(TrialQuestion, json.loads(sys.stdin.buffer.read())))
+        question = codec.from_json(TrialQuestion, json.loads(sys.stdin.buffer.read()))
+        if question.template is not None:
+            reply = _render(question.template)
+        else:
+            assert question.tokenizer is not None
+            reply = _round_trips(question.tokenizer)
     except ImportError as error:
         reply = TrialReply("missing", str(error.name))
     except MemoryError:
@@ -104,13 +101,6 @@ def main() -> None:
     except BaseException as error:  # a panic of the library is not an Exception
         reply = TrialReply("fail", f"{type(error).__name__}: {error}")
     print(codec.dumps(reply))
-
-
-def _try(question: TrialQuestion) -> TrialReply:
-    if question.template is not None:
-        return _render(question.template)
-    assert question.tokenizer is not None
-    return _round_trips(question.tokenizer)
 
 
 def _round_trips(request: Tokenizer) -> TrialReply:

@@ -6,23 +6,21 @@ nothing is dequantised, and a file is read in pieces, however large its tensors 
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from assay.formats.huggingface.safetensors import BITS
 from assay.formats.tensors import APR_Q8, BLOCKS
-from assay.quality.check.opened import TensorPart
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
+from assay.quality.check.contents import TensorPart
 
 PIECE = 1 << 24  # bytes read at a time
 
 
 @dataclass(frozen=True, slots=True)
 class Bits:
-    """Hold a float inside a block. It is NaN or infinite if all bits of the mask are set."""
+    """A float inside a block. It is NaN or infinite if all bits of the mask are set."""
 
     at: int
     kind: str  # numpy's
@@ -67,23 +65,16 @@ FLOATS: dict[str, tuple[Bits, ...]] = {
 
 def not_finite(parts: Sequence[TensorPart], progress: Callable[[int, int], None]) -> dict[str, int]:
     """Return how many blocks (or numbers) of each tensor are NaN or infinite, if any."""
-    total, done, found = sum(part.size for part in parts), 0, {}
-    for file, some in _by_file(parts).items():
-        with file.open("rb") as opened:
+    total, done, counts = sum(part.size for part in parts), 0, {}
+    ordered = sorted(parts, key=lambda part: (str(part.file), part.start))
+    for path, some in itertools.groupby(ordered, key=lambda part: part.file):
+        with path.open("rb") as file:
             for part in some:
-                if count := _count(opened, part):
-                    found[part.name] = count
+                if count := _count(file, part):
+                    counts[part.name] = count
                 done += part.size
                 progress(done, total)
-    return found
-
-
-def _by_file(parts: Sequence[TensorPart]) -> dict[Path, list[TensorPart]]:
-    """Return each file's tensors in the order of their positions."""
-    ordered: dict[Path, list[TensorPart]] = {}
-    for part in sorted(parts, key=lambda part: part.start):
-        ordered.setdefault(part.file, []).append(part)
-    return ordered
+    return counts
 
 
 def _count(file: BinaryIO, part: TensorPart) -> int:
@@ -94,11 +85,11 @@ def _count(file: BinaryIO, part: TensorPart) -> int:
     if part.encoding == APR_Q8:  # one scale for all
         return _not_finite_in(file.read(4), 4, floats)
     width = BLOCKS[part.encoding][1] if part.encoding in BLOCKS else BITS[part.encoding] // 8
-    step, left, found = PIECE // width * width, part.size, 0
+    step, left, count = PIECE // width * width, part.size, 0
     while left and (piece := file.read(min(step, left))):
-        found += _not_finite_in(piece, width, floats)
+        count += _not_finite_in(piece, width, floats)
         left -= len(piece)
-    return found
+    return count
 
 
 def _not_finite_in(piece: bytes, width: int, floats: tuple[Bits, ...]) -> int:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Hold the similarity by position, for one prompt or several in sequence."""
+    """The similarity by position, for one prompt or several in sequence."""
 
     cosine: NDArray[np.float64]
     max_abs: NDArray[np.float64]
@@ -90,5 +90,5 @@ def _log_softmax(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     import numpy as np
 
     shifted = rows - rows.max(axis=1, keepdims=True)
-    found: NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-    return found
+    logarithms: NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return logarithms

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from assay import benchmarks
-from assay.models.scoring import open_scorer
+from assay.models import Model
+from assay.models.scoring import Scorer, open_scorer
 from assay.progress import Reporter, Silent
 from assay.quality import perplexity
 from assay.quality.decision import Decision, at_least, at_most, overall
@@ -17,16 +18,9 @@ from assay.quality.parity.agreement import (
     first_difference,
     kl_by_position,
 )
+from assay.quality.policy import Likeness
 from assay.runs.about import Agreement
 from assay.types import Decoding, Message, Prompt, Request
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from assay.models import Model
-    from assay.models.scoring import Scorer
-    from assay.quality.parity.agreement import Rows
-    from assay.quality.policy import Likeness
 
 SILENT = Silent()
 PROMPTS = 8
@@ -35,7 +29,7 @@ NEW_TOKENS = 48
 
 @dataclass(frozen=True, slots=True)
 class TokenDifference:
-    """Hold a prompt that the two tokenize differently, and the first token that differs."""
+    """A prompt that the two tokenize differently, and the first token that differs."""
 
     prompt: str
     position: int
@@ -45,7 +39,7 @@ class TokenDifference:
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """Hold where greedy texts diverge, in the reference's tokens. None means that they do not."""
+    """The places where greedy texts diverge, in the reference's tokens. None: they do not."""
 
     same: int
     of: int
@@ -64,7 +58,7 @@ class ParityFinding:
 
 @dataclass(frozen=True, slots=True)
 class Parity:
-    """Hold all that was compared."""
+    """All that was compared."""
 
     prompts: int
     token_differences: tuple[TokenDifference, ...]
@@ -103,10 +97,11 @@ def compare(
         candidate_tokens, candidate_texts = _read(candidate, prompts)
         reporter.preparing("logits and perplexity of both", 2, 3)
         with open_scorer(reference) as right, open_scorer(candidate) as left:
-            rows = _compare_logits(left, right, reference_tokens)
+            # On the reference's tokens, so that tokenizers do not matter.
+            rows = [compare_rows(right.logits(t), left.logits(t)) for t in reference_tokens]
             divergence = _divergence(right, candidate_texts, reference_texts)
             ours, theirs = (perplexity.measure(scorer, text) for scorer in (left, right))
-    found = Parity(
+    parity = Parity(
         prompts=len(prompts),
         token_differences=_differences(prompts, candidate_tokens, reference_tokens),
         agreement=agreement(rows),
@@ -116,44 +111,38 @@ def compare(
         reference_perplexity=theirs.perplexity,
         perplexity_gap=ours.perplexity / theirs.perplexity - 1,
     )
-    return decide(found, likeness)
+    return decide(parity, likeness)
 
 
-def decide(found: Parity, likeness: Likeness) -> Parity:
+def decide(parity: Parity, likeness: Likeness) -> Parity:
     """Return the comparison with the decision by these thresholds."""
-    different = float(len(found.token_differences))
+    different = float(len(parity.token_differences))
     findings = [
         ParityFinding(
             "prompts with other tokens", different, 0.0, at_most(different, different, 0.0)
         ),
-        *logit_findings(found.agreement, likeness),
+        *logit_findings(parity.agreement, likeness),
     ]
     if likeness.perplexity_gap is not None:
-        gap = found.perplexity_gap
+        gap = parity.perplexity_gap
         decision = at_most(gap, gap, likeness.perplexity_gap)
         findings.append(ParityFinding("perplexity gap", gap, likeness.perplexity_gap, decision))
     return dataclasses.replace(
-        found,
+        parity,
         findings=tuple(findings),
         decision=overall(finding.decision for finding in findings),
     )
 
 
-def logit_findings(found: Agreement, likeness: Likeness) -> list[ParityFinding]:
+def logit_findings(similarity: Agreement, likeness: Likeness) -> list[ParityFinding]:
+    """Return whether logits are as similar as they must be."""
     return [
         ParityFinding(name, value, bound, at_least(value, value, bound))
         for name, value, bound in (
-            ("mean cosine of logits", found.cosine_mean, likeness.cosine),
-            ("same most likely token", found.top1_agreement, likeness.top1),
+            ("mean cosine of logits", similarity.cosine_mean, likeness.cosine),
+            ("same most likely token", similarity.top1_agreement, likeness.top1),
         )
     ]
-
-
-def _compare_logits(
-    candidate: Scorer, reference: Scorer, prompts: Sequence[tuple[int, ...]]
-) -> list[Rows]:
-    """Compare logits on the reference's tokens, so that tokenizers do not matter."""
-    return [compare_rows(reference.logits(ids), candidate.logits(ids)) for ids in prompts]
 
 
 def _read(model: Model, prompts: Sequence[Prompt]) -> tuple[list[tuple[int, ...]], list[str]]:
@@ -161,8 +150,8 @@ def _read(model: Model, prompts: Sequence[Prompt]) -> tuple[list[tuple[int, ...]
     decoding = Decoding(max_tokens=NEW_TOKENS)
     requests = [Request(str(n), 0, prompt, decoding, 0) for n, prompt in enumerate(prompts)]
     tokens = [model.render(prompt).tokens for prompt in prompts]
-    made = {completion.task_id: completion for completion in model.generate(requests)}
-    return tokens, [made[request.task_id].text for request in requests]
+    completions = {completion.task_id: completion for completion in model.generate(requests)}
+    return tokens, [completions[request.task_id].text for request in requests]
 
 
 def _differences(
@@ -170,14 +159,14 @@ def _differences(
     candidate: Sequence[tuple[int, ...]],
     reference: Sequence[tuple[int, ...]],
 ) -> tuple[TokenDifference, ...]:
-    found = []
+    differences = []
     for prompt, ours, theirs in zip(prompts, candidate, reference, strict=True):
         if (at := first_difference(ours, theirs)) is not None:
             text = prompt.text or prompt.messages[-1].content
-            found.append(
+            differences.append(
                 TokenDifference(text[:60], at, tuple(ours[at : at + 4]), tuple(theirs[at : at + 4]))
             )
-    return tuple(found)
+    return tuple(differences)
 
 
 def _divergence(

@@ -1,6 +1,13 @@
 """Decide by a policy whether a model may be released."""
 
-from assay.quality.qa.examination import Examination, QaCheck, QaItem, Subject, qa_checks
-from assay.quality.qa.quality import Evidence, examine
+from assay.quality.qa.examination import (
+    Evidence,
+    Examination,
+    QaCheck,
+    QaItem,
+    Subject,
+    examine,
+    qa_checks,
+)
 
 __all__ = ["Evidence", "Examination", "QaCheck", "QaItem", "Subject", "examine", "qa_checks"]

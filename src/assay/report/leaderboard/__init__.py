@@ -1,6 +1,5 @@
 """Put the results of many models on many benchmarks side by side."""
 
-from assay.report.leaderboard.baselines import parse_baselines
 from assay.report.leaderboard.board import (
     Baseline,
     Cell,
@@ -8,12 +7,12 @@ from assay.report.leaderboard.board import (
     LeaderboardBlock,
     ModelFacts,
     Row,
+    renderers,
 )
 from assay.report.leaderboard.build import leaderboard
-from assay.report.leaderboard.facts import find_sizes, parse_facts
-from assay.report.leaderboard.rendering import render, renderers
+from assay.report.leaderboard.inputs import find_sizes, parse_baselines, parse_facts
 
 __all__ = [
     "Baseline", "Cell", "Leaderboard", "LeaderboardBlock", "ModelFacts", "Row", "find_sizes",
-    "leaderboard", "parse_baselines", "parse_facts", "render", "renderers",
+    "leaderboard", "parse_baselines", "parse_facts", "renderers",
 ]  # fmt: skip

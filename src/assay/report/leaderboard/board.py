@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
+from assay.errors import UsageError
+from assay.registry import Registry
 from assay.runs import Result
 from assay.types import Estimate
 
@@ -38,12 +40,8 @@ class ModelFacts:
 
     def fill(self, other: ModelFacts) -> ModelFacts:
         """Return these facts, with the other's where one is not known."""
-        return ModelFacts(
-            *(
-                getattr(other, f.name) if getattr(self, f.name) is None else getattr(self, f.name)
-                for f in fields(self)
-            )
-        )
+        unknown = [f.name for f in fields(self) if getattr(self, f.name) is None]
+        return replace(self, **{name: getattr(other, name) for name in unknown})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +60,8 @@ class Cell:
     @property
     def estimate(self) -> Estimate | None:
         """pass@1, if anything was judged and the file has numbers for it."""
-        found = self.result.pass_at.get(1) if self.result else None
-        return found if found and all(map(math.isfinite, (found.value, *found.interval))) else None
+        one = self.result.pass_at.get(1) if self.result else None
+        return one if one and all(map(math.isfinite, (one.value, *one.interval))) else None
 
     @property
     def state(self) -> State:
@@ -135,6 +133,20 @@ class Leaderboard:
 
         Raise UsageError for an unknown format, or one that cannot hold several blocks.
         """
-        from assay.report.leaderboard.rendering import render  # the formats import this module
+        return renderers.get(form)(self)
 
-        return render(self, form)
+
+# Adding a format is adding a file to ``formats``.
+renderers: Registry[Callable[[Leaderboard], str]] = Registry(
+    "leaderboard format", "assay.report.leaderboard.formats", plug_ins=False
+)
+
+
+def only_block(board: Leaderboard, form: str) -> LeaderboardBlock:
+    """Return the block of a format that has no place for protocols. Raise UsageError for others."""
+    if len(board.blocks) != 1:
+        raise UsageError(
+            f"--format {form}: holds one protocol per benchmark, and there are "
+            f"{len(board.blocks)} blocks that are not comparable. Choose one with --block."
+        )
+    return board.blocks[0]

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from assay.data import codec
 from assay.models.names import base_name
 from assay.protocol import RecordedProtocol
 from assay.report.leaderboard.board import Cell
 from assay.runs import Result, RunEntry
-from assay.types import ModelIdentity
 
 # Fields of a protocol that belong to a benchmark. The others are settings that a block shares.
 OF_BENCHMARK = (
@@ -20,73 +18,36 @@ OF_BENCHMARK = (
     "tests", "limits", "time_rule", "environment", "origin",
 )  # fmt: skip
 ModelKey = tuple[str, ...]  # base name, then what identifies the model
+BlockEntries = dict[str, list[RunEntry]]  # by benchmark: the comparable runs of each
 PARTS = ("engine", "variant", "weights_sha256", "tokenizer_sha256", "template_sha256")
 WEIGHTS = 1 + PARTS.index("weights_sha256")  # position in a key
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderboardEntry:
-    """A run, finished or not."""
-
-    run: str
-    timestamp: str
-    benchmark: str
-    selection: str
-    protocol: RecordedProtocol
-    model: ModelKey
-    name: str
-    result: Result | None
-
-    @property
-    def label(self) -> str:
-        return f"{self.benchmark}{self.selection}"
+def as_entry(run: Result | RunEntry) -> RunEntry:
+    """Return a result as a run of the history, in which runs that are not finished are too."""
+    if isinstance(run, RunEntry):
+        return run
+    return RunEntry(
+        run.run, run.benchmark, run.model, run.timestamp, run.config.problem_selection,
+        run.model_identity, run.protocol, run,
+    )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class BlockEntries:
-    """The runs of a block, by benchmark: the comparable ones of each."""
-
-    by_benchmark: dict[str, list[LeaderboardEntry]]
-
-    @property
-    def models(self) -> list[ModelKey]:
-        found = (entry.model for runs in self.by_benchmark.values() for entry in runs)
-        return list(dict.fromkeys(found))
-
-    @property
-    def names(self) -> dict[ModelKey, str]:
-        """Return the name that the newest run of each model has."""
-        runs = [entry for runs in self.by_benchmark.values() for entry in runs]
-        return {entry.model: entry.name for entry in sorted(runs, key=lambda run: run.timestamp)}
-
-    @property
-    def newest(self) -> str:
-        return max(entry.timestamp for runs in self.by_benchmark.values() for entry in runs)
-
-
-def as_entry(run: Result | RunEntry) -> LeaderboardEntry:
-    """Return the entry of a result, or of a run that is not finished."""
-    selection = run.config.problem_selection if isinstance(run, Result) else run.selection
-    return LeaderboardEntry(
-        run=run.run,
-        timestamp=run.timestamp,
-        benchmark=run.benchmark,
-        selection=selection,
-        protocol=run.protocol,
-        model=_model_key(run.model, run.model_identity, recorded=bool(run.protocol.origin)),
-        name=run.model,
-        result=run if isinstance(run, Result) else run.result,
-    )
-
-
-def _model_key(name: str, identity: ModelIdentity | None, *, recorded: bool) -> ModelKey:
+def model_key(run: Result | RunEntry) -> ModelKey:
     """Return what makes a row. Recorded completions identify no weights, so only the name does.
 
     Versions of assay name the same file differently. Names that users give stay apart.
     """
-    if recorded or identity is None:
-        return (name,)
-    return (base_name(name), *(str(getattr(identity, part)) for part in PARTS))
+    identity = run.model_identity
+    if run.protocol.origin or identity is None:
+        return (run.model,)
+    return (base_name(run.model), *(str(getattr(identity, part)) for part in PARTS))
+
+
+def list_models(block: BlockEntries) -> dict[ModelKey, str]:
+    """Return the models of a block, each with the name that its newest run has."""
+    runs = [entry for runs in block.values() for entry in runs]
+    return {model_key(run): run.model for run in sorted(runs, key=lambda run: run.timestamp)}
 
 
 def comparable_key(protocol: RecordedProtocol) -> str:
@@ -101,53 +62,54 @@ def comparable_key(protocol: RecordedProtocol) -> str:
     return codec.digest({k: v for k, v in content.items() if k not in ("hash", "origin")})
 
 
-def _settings_key(protocol: RecordedProtocol) -> str:
-    content = protocol.to_json()
-    shared = {name: value for name, value in content.items() if name not in OF_BENCHMARK}
-    return json.dumps([shared, bool(protocol.origin)], sort_keys=True)
-
-
-def split_blocks(entries: Iterable[LeaderboardEntry]) -> list[BlockEntries]:
+def split_blocks(entries: Iterable[RunEntry]) -> list[BlockEntries]:
     """Return the blocks, the one with the most models first.
 
     A block has runs with the same settings, and of every benchmark only one protocol. If there are
     several, the one with the most models is in the first block, and so on.
     """
-    by_settings: dict[str, dict[str, list[LeaderboardEntry]]] = defaultdict(
-        lambda: defaultdict(list)
-    )
+    by_settings: dict[str, dict[str, list[RunEntry]]] = defaultdict(lambda: defaultdict(list))
     for entry in entries:
-        by_settings[_settings_key(entry.protocol)][entry.benchmark].append(entry)
+        content = entry.protocol.to_json()
+        shared = {name: value for name, value in content.items() if name not in OF_BENCHMARK}
+        key = json.dumps([shared, bool(entry.protocol.origin)], sort_keys=True)
+        by_settings[key][entry.benchmark].append(entry)
     blocks: list[BlockEntries] = []
     for by_benchmark in by_settings.values():
         protocols = {name: _split_protocols(runs) for name, runs in by_benchmark.items()}
         for level in range(max(map(len, protocols.values()))):
-            found = {name: runs[level] for name, runs in protocols.items() if level < len(runs)}
-            blocks.append(BlockEntries(dict(sorted(found.items()))))
-    return sorted(blocks, key=lambda block: (len(block.models), block.newest), reverse=True)
+            runs_of_level = {
+                name: runs[level] for name, runs in protocols.items() if level < len(runs)
+            }
+            blocks.append(dict(sorted(runs_of_level.items())))
+
+    def order(block: BlockEntries) -> tuple[int, str]:
+        newest = max(entry.timestamp for runs in block.values() for entry in runs)
+        return len(list_models(block)), newest
+
+    return sorted(blocks, key=order, reverse=True)
 
 
-def _split_protocols(runs: Sequence[LeaderboardEntry]) -> list[list[LeaderboardEntry]]:
-    found: dict[str, list[LeaderboardEntry]] = defaultdict(list)
+def _split_protocols(runs: Sequence[RunEntry]) -> list[list[RunEntry]]:
+    by_protocol: dict[str, list[RunEntry]] = defaultdict(list)
     for entry in runs:
-        found[comparable_key(entry.protocol)].append(entry)
+        by_protocol[comparable_key(entry.protocol)].append(entry)
 
-    def order(group: list[LeaderboardEntry]) -> tuple[bool, int, str]:
+    def order(group: list[RunEntry]) -> tuple[bool, int, str]:
         whole = not group[0].selection
-        return whole, len({one.model for one in group}), max(one.timestamp for one in group)
+        return whole, len(set(map(model_key, group))), max(one.timestamp for one in group)
 
-    return sorted(found.values(), key=order, reverse=True)
+    return sorted(by_protocol.values(), key=order, reverse=True)
 
 
-def choose_cell(runs: Sequence[LeaderboardEntry]) -> Cell:
+def choose_cell(runs: Sequence[RunEntry]) -> Cell:
     """Return the run that stands for a model: the newest complete one, never the best.
 
     Without a complete run it is the newest with a score, and otherwise the newest of all.
     """
-    cells = [Cell(entry.run, entry.timestamp, entry.result) for entry in runs]
+    cells = [Cell(entry.run, entry.timestamp, entry.result, len(runs) - 1) for entry in runs]
     states = ("unfinished", "incomplete", "complete")
-    chosen = max(cells, key=lambda cell: (states.index(cell.state), cell.timestamp, cell.run))
-    return Cell(chosen.run, chosen.timestamp, chosen.result, len(cells) - 1)
+    return max(cells, key=lambda cell: (states.index(cell.state), cell.timestamp, cell.run))
 
 
 def name_rows(names: Mapping[ModelKey, str]) -> dict[ModelKey, str]:
@@ -163,7 +125,7 @@ def name_rows(names: Mapping[ModelKey, str]) -> dict[ModelKey, str]:
 
 def name_runs(runs: Sequence[Result | RunEntry]) -> list[str]:
     """Return the names of runs' models, with engine and data type where one name has several."""
-    keys = [(run.model, *as_entry(run).model[1:]) for run in runs]
+    keys = [(run.model, *model_key(run)[1:]) for run in runs]
     names = name_rows({key: key[0] for key in keys})
     return [names[key] for key in keys]
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from assay.data.printable import CELL_LIMIT, clean_line, quantity
-from assay.report.leaderboard.board import Cell, Leaderboard, LeaderboardBlock, Row
-from assay.report.leaderboard.groups import MOST_MODELS
-from assay.report.leaderboard.measures import GROUP, MEAN, MEASURES
+from assay.report.leaderboard.board import BaselineRow, Cell, Leaderboard, LeaderboardBlock, Row
+from assay.report.leaderboard.measures import GROUP, MEAN, MEASURES, MOST_MODELS
 from assay.report.text import (
     describe_gap,
     explain_marks,
@@ -39,6 +40,9 @@ class GridCell:
     marks: tuple[MarkName, ...] = ()
 
 
+GridColumn = tuple[str, Callable[[Row], GridCell], Callable[[BaselineRow], GridCell]]
+
+
 @dataclass(frozen=True, slots=True)
 class Grid:
     """A block as text. The second column has the models; ``notes`` are about this block."""
@@ -68,45 +72,55 @@ def lay_out(board: Leaderboard) -> Sheet:
 
 def _lay_out_block(board: Leaderboard, number: int) -> Grid:
     block = board.blocks[number]
-    headings = ["rank", "model"]
-    for column in block.columns:
-        headings += [column.benchmark, *([GROUP] if board.groups else [])]
-    headings += [MEAN] if board.means else []
-    headings += [MEASURES[name].heading for name in board.measures]
-    headings += ["Pareto"] if board.pareto else []
+    columns = _list_columns(board, block)
     prefix = f"Block {number + 1}: " if len(board.blocks) > 1 else ""
+    hashes = ", ".join(f"{column.benchmark} {column.protocol[:12]}" for column in block.columns)
+    shared = label_marks(find_shared(block))
     return Grid(
         title=_clean(f"{prefix}{block.settings}"),
-        subtitle=_clean(_describe_block(block)),
-        shared=describe_shared(block),
-        headings=tuple(map(_clean, headings)),
-        rows=tuple(_row(board, row, find_shared(block)) for row in block.rows),
-        foreign=tuple(_foreign(board, block)),
+        subtitle=_clean(f"{'judging protocol' if block.recorded else 'protocol'}: {hashes}"),
+        shared=f"all scores: {shared}" if shared else "",
+        headings=tuple(_clean(heading) for heading, _, _ in columns),
+        rows=tuple(tuple(show(row) for _, show, _ in columns) for row in block.rows),
+        foreign=tuple(tuple(show(row) for _, _, show in columns) for row in block.baselines),
         notes=tuple(map(_clean, list_block_notes(block))),
     )
+
+
+def _list_columns(board: Leaderboard, block: LeaderboardBlock) -> list[GridColumn]:
+    """Return every column: its heading, its cell of a model, its cell of a score not ours."""
+    columns: list[GridColumn] = [
+        ("rank", _show_rank, _dash),
+        (
+            "model",
+            lambda row: GridCell(_clean(row.model)),
+            lambda row: GridCell(_clean(f"{row.model} ({KINDS[row.kind]})")),
+        ),
+    ]
+    for at, column in enumerate(block.columns):
+        score = partial(_show_score, at, find_shared(block))
+        columns.append((column.benchmark, score, partial(_show_published, at)))
+        if board.groups:
+            columns.append((GROUP, partial(_show_group, at), _nothing))
+    if board.means:
+        columns.append((MEAN, _show_mean, _dash))
+    columns += [
+        (MEASURES[name].heading, partial(_show_measure, name), _dash) for name in board.measures
+    ]
+    if board.pareto:
+        columns.append(("Pareto", _show_pareto, _nothing))
+    return columns
 
 
 def _clean(text: str) -> str:
     return clean_line(text, CELL_LIMIT)
 
 
-def _describe_block(block: LeaderboardBlock) -> str:
-    hashes = ", ".join(f"{column.benchmark} {column.protocol[:12]}" for column in block.columns)
-    kind = "judging protocol" if block.recorded else "protocol"
-    return f"{kind}: {hashes}"
-
-
 def find_shared(block: LeaderboardBlock) -> tuple[MarkName, ...]:
     """Return the properties that all scores of a block have. They are shown once, above it."""
-    found = [set(cell.result.marks) for cell in _cells(block) if cell.result]
-    common = set.intersection(*found) if found else set()
+    marks = [set(cell.result.marks) for cell in _cells(block) if cell.result]
+    common = set.intersection(*marks) if marks else set()
     return tuple(name for name in MARKS if name in common and MARKS[name].kind == "property")
-
-
-def describe_shared(block: LeaderboardBlock) -> str:
-    """Return ``all scores: no-gpu``, or nothing."""
-    shared = label_marks(find_shared(block))
-    return f"all scores: {shared}" if shared else ""
 
 
 def own_marks(cell: Cell, shared: tuple[MarkName, ...]) -> tuple[MarkName, ...]:
@@ -114,37 +128,24 @@ def own_marks(cell: Cell, shared: tuple[MarkName, ...]) -> tuple[MarkName, ...]:
     return tuple(name for name in cell.result.marks if name not in shared) if cell.result else ()
 
 
-def _row(board: Leaderboard, row: Row, shared: tuple[MarkName, ...]) -> tuple[GridCell, ...]:
-    shown_rank = "-" if row.mean_rank is None else f"{row.mean_rank:g}"
-    if row.mean_rank is not None and len(row.cells) > 1:
-        shown_rank = f"{row.mean_rank:.2f}"
-    cells = [GridCell(shown_rank, value=row.mean_rank), GridCell(_clean(row.model))]
-    for cell in row.cells:
-        cells.append(_score(cell, shared))
-        if board.groups:
-            cells.append(GridCell(_clean(cell.group) if cell else ""))
-    if board.means:
-        cells.append(_mean(row))
-    for name in board.measures:
-        measured = row.measures[name]
-        cells.append(
-            GridCell("-" if measured is None else MEASURES[name].show(measured), value=measured)
-        )
-    if board.pareto:
-        cells.append(GridCell(PARETO if row.pareto else "", value=float(row.pareto)))
-    return tuple(cells)
+def _dash(_: BaselineRow) -> GridCell:
+    return GridCell("-")
 
 
-def _mean(row: Row) -> GridCell:
-    if row.pooled is None:
+def _nothing(_: BaselineRow) -> GridCell:
+    return GridCell("")
+
+
+def _show_rank(row: Row) -> GridCell:
+    if row.mean_rank is None:
         return GridCell("-")
-    shown = f"{100 * row.pooled.value:.1f} {interval(row.pooled)}"
-    return GridCell(shown, row.best_pooled, row.pooled.value)
+    shown = f"{row.mean_rank:.2f}" if len(row.cells) > 1 else f"{row.mean_rank:g}"
+    return GridCell(shown, value=row.mean_rank)
 
 
-def _score(cell: Cell | None, shared: tuple[MarkName, ...]) -> GridCell:
+def _show_score(at: int, shared: tuple[MarkName, ...], row: Row) -> GridCell:
     """Return a score as ``75.6 [68.5, 81.5] (+1)``, with its own marks."""
-    if cell is None:
+    if (cell := row.cells[at]) is None:
         return GridCell("-")
     estimate = cell.estimate
     text = f"{100 * estimate.value:.1f} {interval(estimate)}" if estimate else "-"
@@ -155,19 +156,30 @@ def _score(cell: Cell | None, shared: tuple[MarkName, ...]) -> GridCell:
     return GridCell(shown, cell.best, comparable, own_marks(cell, shared))
 
 
-def _foreign(board: Leaderboard, block: LeaderboardBlock) -> list[tuple[GridCell, ...]]:
-    rows = []
-    for baseline in block.baselines:
-        cells = [GridCell("-"), GridCell(_clean(f"{baseline.model} ({KINDS[baseline.kind]})"))]
-        for score in baseline.scores:
-            cells.append(GridCell("-" if score is None else f"{100 * score:.1f}", value=score))
-            if board.groups:
-                cells.append(GridCell(""))
-        cells += [GridCell("-")] if board.means else []
-        cells += [GridCell("-") for _ in board.measures]
-        cells += [GridCell("")] if board.pareto else []
-        rows.append(tuple(cells))
-    return rows
+def _show_published(at: int, row: BaselineRow) -> GridCell:
+    score = row.scores[at]
+    return GridCell("-" if score is None else f"{100 * score:.1f}", value=score)
+
+
+def _show_group(at: int, row: Row) -> GridCell:
+    cell = row.cells[at]
+    return GridCell(_clean(cell.group) if cell else "")
+
+
+def _show_mean(row: Row) -> GridCell:
+    if row.pooled is None:
+        return GridCell("-")
+    shown = f"{100 * row.pooled.value:.1f} {interval(row.pooled)}"
+    return GridCell(shown, row.best_pooled, row.pooled.value)
+
+
+def _show_measure(name: str, row: Row) -> GridCell:
+    value = row.measures[name]
+    return GridCell("-" if value is None else MEASURES[name].show(value), value=value)
+
+
+def _show_pareto(row: Row) -> GridCell:
+    return GridCell(PARETO if row.pareto else "", value=float(row.pareto))
 
 
 def list_notes(board: Leaderboard) -> list[str]:
@@ -232,17 +244,14 @@ def _cells(block: LeaderboardBlock) -> list[Cell]:
 
 
 def _list_gaps(block: LeaderboardBlock) -> list[str]:
-    found = [
+    gaps = [
         f"{row.model} on {column.benchmark}: {_describe_gap(cell.result, cell.unscored)}"
         for row in block.rows
         for column, cell in zip(block.columns, row.cells, strict=True)
         if cell and cell.result and cell.state == "incomplete"
     ]
-    if not found:
-        return []
-    more = f"; and {len(found) - MOST_LISTED} more" if len(found) > MOST_LISTED else ""
-    listed = "; ".join(found[:MOST_LISTED])
-    return [f"Incomplete, so neither ranked nor best: {listed}{more}."]
+    listed = f"Incomplete, so neither ranked nor best: {_join(gaps, MOST_LISTED)}."
+    return [listed] if gaps else []
 
 
 def _describe_gap(result: Result, unscored: int) -> str:
@@ -263,12 +272,12 @@ def _list_defects(cells: list[Cell]) -> list[str]:
             if one.mark.kind == "defect" and not listed:
                 details.setdefault(one.name, {})[one.detail] = None
     return [
-        f"{label_mark(name)} here: {_join_details(list(details[name]))}."
+        f"{label_mark(name)} here: {_join(list(details[name]), MOST_DETAILS)}."
         for name in MARKS
         if name in details
     ]
 
 
-def _join_details(details: list[str]) -> str:
-    more = f"; and {len(details) - MOST_DETAILS} more" if len(details) > MOST_DETAILS else ""
-    return f"{'; '.join(details[:MOST_DETAILS])}{more}"
+def _join(parts: list[str], most: int) -> str:
+    more = f"; and {len(parts) - most} more" if len(parts) > most else ""
+    return f"{'; '.join(parts[:most])}{more}"

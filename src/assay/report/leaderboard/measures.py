@@ -1,15 +1,19 @@
-"""The optional columns of a leaderboard: sizes, speed, memory, cost."""
+"""The optional columns of a leaderboard: sizes, speed, memory, cost, groups of equal models."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from assay.report.leaderboard.board import Row
 from assay.runs import Result
+from assay.runs.compare import tally_problems
+from assay.scoring.comparison import group_verdicts
 
 GIGABYTE = 1e9
 GROUP = "group"  # letters in a column after each score
+# All pairs are tested for it. On HumanEval, 50 models (1,225 pairs) take 2 s of CPU time.
+MOST_MODELS = 50
 MEAN = "mean"  # the mean score over all benchmarks of a block, with its interval
 
 
@@ -59,13 +63,10 @@ def _cost_of(result: Result, tokens_per_s: float | None, dollars_per_hour: float
     if tokens_per_s:
         seconds = timing.tokens_generated / tokens_per_s
     else:
-        seconds = timing.generating_s or timing.inference_s / _batch_size(result)
+        parallel = result.environment.engine.get("parallel")
+        at_once = parallel if isinstance(parallel, int) and parallel > 0 else 1
+        seconds = timing.generating_s or timing.inference_s / at_once
     return seconds / 3600 * dollars_per_hour
-
-
-def _batch_size(result: Result) -> int:
-    found = result.environment.engine.get("parallel")
-    return found if isinstance(found, int) and found > 0 else 1
 
 
 def _per_gigabyte(row: Row, _: float) -> float | None:
@@ -117,6 +118,25 @@ MEASURES: dict[str, LeaderboardMeasure] = {
 NEED_FILES = {"size", "params", "bits", "per-gb"}  # computed from the model's files
 COLUMNS = (*MEASURES, GROUP, MEAN)
 AGAINST = ("size", "params", "bits", "speed", "run-speed", "memory", "cost")  # for a Pareto mark
+
+
+def group_by_tests(results: Mapping[str, Result]) -> Mapping[str, str]:
+    """Return letters for models that cannot be distinguished: paired tests of all pairs, by Holm.
+
+    There are no letters for one model, and none for more than ``MOST_MODELS``.
+    """
+    if not 1 < len(results) <= MOST_MODELS:
+        return {}
+    tables = {name: list(tally_problems(result).values()) for name, result in results.items()}
+    return group_verdicts(tables).letters
+
+
+def weigh(row: Row, name: str) -> tuple[float, float] | None:
+    """Return the quality of a row and its measure, larger is better, or None if unknown."""
+    measured = row.measures[name]
+    if row.quality is None or measured is None:
+        return None
+    return row.quality, measured if MEASURES[name].larger_is_better else -measured
 
 
 def mark_pareto(points: Sequence[tuple[float, float] | None]) -> list[bool]:

@@ -4,16 +4,11 @@
 """
 
 from assay.report.pages.document import render_document
-from assay.report.pages.section import PageLink, PageSection
+from assay.report.pages.markup import PageLink, PageSection
 from assay.report.pages.site import ReportSite
 from assay.report.pages.sources import RunSource, Sources, open_sources
 
 __all__ = [
-    "PageLink",
-    "PageSection",
-    "ReportSite",
-    "RunSource",
-    "Sources",
-    "open_sources",
+    "PageLink", "PageSection", "ReportSite", "RunSource", "Sources", "open_sources",
     "render_document",
-]
+]  # fmt: skip

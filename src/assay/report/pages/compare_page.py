@@ -8,10 +8,21 @@ from typing import Any
 from assay.errors import UsageError
 from assay.report.comparison import METHODS, describe_decision
 from assay.report.figures import draw_comparison
-from assay.report.pages.markup import explain_tags, facts, link, panel, tag_marks, text
-from assay.report.pages.section import PageSection, join_key
+from assay.report.pages.markup import (
+    PageSection,
+    count,
+    explain_tags,
+    facts,
+    join_key,
+    link,
+    panel,
+    percent,
+    probability,
+    signed,
+    tag_marks,
+    text,
+)
 from assay.report.pages.sources import RunSource
-from assay.report.pages.words import count, percent, probability, signed
 from assay.report.summary import describe_differences, describe_incomplete
 from assay.runs import Comparison, Result, compare
 from assay.runs.compare import tally_problems
@@ -34,43 +45,46 @@ class ComparedRuns:
 
 def compare_runs(a: RunSource, b: RunSource) -> ComparedRuns:
     """Return B compared with A. Raise UsageError if one of them is not finished."""
-    first, second = (_finished(run) for run in (a, b))
+    results = []
+    for run in (a, b):
+        if run.entry.result is None:
+            raise UsageError(f"{run.key}: is not finished. Wait for its result.")
+        results.append(run.entry.result)
+    first, second = results
     return ComparedRuns(a, b, first, second, compare(first, second))
-
-
-def _finished(run: RunSource) -> Result:
-    if run.entry.result is None:
-        raise UsageError(f"{run.key}: is not finished. Wait for its result.")
-    return run.entry.result
 
 
 def render_comparison(compared: ComparedRuns) -> PageSection:
     """Return the page on which B is compared with A."""
-    a, b, found = compared.a, compared.b, compared.found
+    a, b, outcome = compared.a, compared.b, compared.found
     first, second = compared.first, compared.second
     key = join_key("compare", a.key, b.key)
-    decision = describe_decision(found.decision, found.margin, found.is_within_margin)
+    decision = describe_decision(outcome.decision, outcome.margin, outcome.is_within_margin)
+    # The changed problems, for readers without a script.
+    changes = "".join(
+        f"<p><strong>{name}</strong> {count(len(tasks), 'problem')}: {text(', '.join(tasks))}</p>"
+        for name, tasks in (("Gained", outcome.gained), ("Lost", outcome.lost))
+    )
     parts = [
         f'<header class="title"><p class="eyebrow">{text(a.entry.benchmark)} · paired comparison'
         "</p>"
         f'<h1><span class="name b">{text(b.model)}</span> <span class="soft">against</span> '
         f'<span class="name a">{text(a.model)}</span></h1></header>',
-        _warnings(found, first, second),
+        _warnings(outcome, first, second),
         '<div class="hero"><div class="score">',
-        f'<p class="big"><span class="figure">{signed(found.difference)}</span>'
+        f'<p class="big"><span class="figure">{signed(outcome.difference)}</span>'
         '<span class="unit">points</span></p>',
-        f'<p class="interval">{signed(found.interval.low)} to {signed(found.interval.high)} '
-        f"<span>{100 * found.interval.level:.4g} % interval, "
-        f"{text(METHODS.get(found.interval.method, found.interval.method))}</span></p>",
-        f'<p class="decision {DECISION_CLASSES[found.decision]}">'
+        f'<p class="interval">{signed(outcome.interval.low)} to {signed(outcome.interval.high)} '
+        f"<span>{100 * outcome.interval.level:.4g} % interval, "
+        f"{text(METHODS.get(outcome.interval.method, outcome.interval.method))}</span></p>",
+        f'<p class="decision {DECISION_CLASSES[outcome.decision]}">'
         f"{text(_sentence(decision, b))}</p>",
-        f"</div>{_aside(found, a, b)}</div>",
-        f'<div class="panels pair">{_table(found, first, second, a, b)}'
-        f"{_explanation(compared)}</div>",
+        f"</div>{_aside(outcome, a, b)}</div>",
+        f'<div class="panels pair">{_table(compared)}{_explanation(compared)}</div>',
         f'<div class="mount" data-mount="flips" data-a="{text(a.key)}" '
         f'data-b="{text(b.key)}"></div>',
-        _lists(found),
-        explain_tags((*found.marks_a, *found.marks_b)),
+        f"<noscript>{changes}</noscript>",
+        explain_tags((*outcome.marks_a, *outcome.marks_b)),
     ]
     title = f"{b.model} against {a.model}"
     blocks = (key, join_key("run", a.key), join_key("run", b.key))
@@ -79,7 +93,7 @@ def render_comparison(compared: ComparedRuns) -> PageSection:
 
 def compare_block(compared: ComparedRuns) -> Any:
     """Return the problems that changed, with the passes of both runs."""
-    a, b, found = compared.a, compared.b, compared.found
+    a, b, comparison = compared.a, compared.b, compared.found
     before, after = tally_problems(compared.first), tally_problems(compared.second)
     common = [task for task in before if task in after]
     return {
@@ -88,8 +102,8 @@ def compare_block(compared: ComparedRuns) -> Any:
         "tasks": common,
         "passed": [[before[task].passed, after[task].passed] for task in common],
         "samples": [[before[task].n, after[task].n] for task in common],
-        "gained": list(found.gained),
-        "lost": list(found.lost),
+        "gained": list(comparison.gained),
+        "lost": list(comparison.lost),
     }
 
 
@@ -103,24 +117,24 @@ def _sentence(decision: str, b: RunSource) -> str:
 
 def _explanation(compared: ComparedRuns) -> str:
     """Return the forest plot, and what the comparison shows in words."""
-    found, a, b = compared.found, compared.a.model, compared.b.model
-    drawing = draw_comparison(found, compared.first, compared.second, FOREST)
-    words = "".join(f"<p>{text(one)}</p>" for one in describe(found, a, b))
+    comparison, a, b = compared.found, compared.a.model, compared.b.model
+    drawing = draw_comparison(comparison, compared.first, compared.second, FOREST)
+    words = "".join(f"<p>{text(one)}</p>" for one in describe(comparison, a, b))
     content = f'<div class="plot">{drawing.embed()}</div><div class="prose">{words}</div>'
     return panel("What the comparison shows", content)
 
 
-def describe(found: Comparison, a: str, b: str) -> list[str]:
+def describe(comparison: Comparison, a: str, b: str) -> list[str]:
     """Return what a comparison shows, as sentences with the names of the models."""
-    gained, lost = len(found.gained), len(found.lost)
-    share = 100 * (gained + lost) / found.problems if found.problems else 0.0
+    gained, lost = len(comparison.gained), len(comparison.lost)
+    share = 100 * (gained + lost) / comparison.problems if comparison.problems else 0.0
     problems = count(gained, "problem")
-    if max(found.samples) > 1:
+    if max(comparison.samples) > 1:
         changed = f"{b} passes more samples than {a} on {problems}, and fewer on {lost:,}"
     else:
         changed = f"{b} passes {problems} that {a} fails, and fails {lost:,} that {a} passes"
     lines = [f"{changed}. In all, {share:.1f} % of the problems changed."]
-    margin = f"{100 * found.margin:g} points"
+    margin = f"{100 * comparison.margin:g} points"
     words = {
         "better": f"The interval excludes zero, so {b} is better on problems like these.",
         "worse": f"The interval excludes zero, so {b} is worse on problems like these.",
@@ -128,52 +142,57 @@ def describe(found: Comparison, a: str, b: str) -> list[str]:
         "undecided": f"The interval contains zero and reaches {margin} or more: neither a "
         "difference nor equivalence is shown. More problems or samples can decide.",
     }
-    lines.append(words[found.decision])
-    if found.decision in ("better", "worse") and found.is_within_margin:
+    lines.append(words[comparison.decision])
+    if comparison.decision in ("better", "worse") and comparison.is_within_margin:
         lines.append(f"The difference is smaller than the margin of {margin}.")
-    if (smallest := found.detectable.difference) is not None:
+    if (smallest := comparison.detectable.difference) is not None:
         lines.append(
             f"With this many changes, differences of {100 * smallest:.1f} points and more are "
-            f"shown with {100 * found.detectable.power:g} % power."
+            f"shown with {100 * comparison.detectable.power:g} % power."
         )
-    if found.clusters < found.problems:
+    if comparison.clusters < comparison.problems:
         lines.append(
-            f"The problems derive from {found.clusters:,} originals, which makes the variance "
-            f"{found.design_effect:.1f} times as large."
+            f"The problems derive from {comparison.clusters:,} originals, which makes the variance "
+            f"{comparison.design_effect:.1f} times as large."
         )
     return lines
 
 
-def _warnings(found: Comparison, first: Result, second: Result) -> str:
-    lines = list(describe_incomplete(found, first, second))
+def _warnings(comparison: Comparison, first: Result, second: Result) -> str:
+    lines = list(describe_incomplete(comparison, first, second))
     recorded = bool(first.protocol.origin and second.protocol.origin)
-    wanted = [one for one in found.protocol_differences if not (recorded and one[0] == "origin")]
+    wanted = [
+        one for one in comparison.protocol_differences if not (recorded and one[0] == "origin")
+    ]
     if differing := describe_differences(wanted):
         lines.insert(0, f"The protocols differ, so the scores may not be comparable ({differing}).")
     items = "".join(f'<li class="mark bad">{text(line)}</li>' for line in lines)
     return f'<ul class="marks">{items}</ul>' if items else ""
 
 
-def _aside(found: Comparison, a: RunSource, b: RunSource) -> str:
-    smallest = found.detectable.difference
-    power = f"{100 * found.detectable.power:g} % power"
+def _aside(comparison: Comparison, a: RunSource, b: RunSource) -> str:
+    smallest = comparison.detectable.difference
+    power = f"{100 * comparison.detectable.power:g} % power"
+    test = METHODS.get(comparison.test.method, "random sign-flip test")
     rows = [
-        (f"A  {a.model}", f"{_score(a)} {tag_marks(found.marks_a)}"),
-        (f"B  {b.model}", f"{_score(b)} {tag_marks(found.marks_b)}"),
-        ("Problems", f"{found.problems:,}"),
-        ("p-value", text(f"{probability(found.p_value)} ({_test_name(found)})")),
+        (f"A  {a.model}", f"{_score(a)} {tag_marks(comparison.marks_a)}"),
+        (f"B  {b.model}", f"{_score(b)} {tag_marks(comparison.marks_b)}"),
+        ("Problems", f"{comparison.problems:,}"),
+        ("p-value", text(f"{probability(comparison.p_value)} ({test})")),
         (
             "Could show",
             text("no difference" if smallest is None else f"{100 * smallest:.1f} points, {power}"),
         ),
-        ("Margin of equivalence", f"{100 * found.margin:g} points"),
-        *_noise(found),
+        ("Margin of equivalence", f"{100 * comparison.margin:g} points"),
     ]
+    if noise := comparison.noise:
+        parts = f"{100 * noise.problems:.2f} from problems, {100 * noise.sampling:.2f} from samples"
+        rows += [
+            ("Standard error", f"{100 * noise.total:.2f} points"),
+            ("of which", parts),
+            ("With 4 times the samples", f"{100 * noise.with_samples(4):.2f} points"),
+        ]
     return f'<div class="aside">{facts(rows)}</div>'
-
-
-def _test_name(found: Comparison) -> str:
-    return METHODS.get(found.test.method, "random sign-flip test")
 
 
 def _score(run: RunSource) -> str:
@@ -183,14 +202,13 @@ def _score(run: RunSource) -> str:
     return link(join_key("run", run.key), shown)
 
 
-def _table(found: Comparison, first: Result, second: Result, a: RunSource, b: RunSource) -> str:
+def _table(compared: ComparedRuns) -> str:
     """Return the 2x2 table: of problems solved by at least one sample, if there are several."""
-    before, after = tally_problems(first), tally_problems(second)
-    pairs = [(before[task], after[task]) for task in before if task in after]
-    counts = paired_table(pairs)
-    several = max(found.samples) > 1
+    before, after = tally_problems(compared.first), tally_problems(compared.second)
+    counts = paired_table([(before[task], after[task]) for task in before if task in after])
+    several = max(compared.found.samples) > 1
     heads = ("passes", "fails") if not several else ("solves", "never solves")
-    name_a, name_b = text(a.model), text(b.model)
+    name_a, name_b = text(compared.a.model), text(compared.b.model)
     content = (
         '<table class="two"><caption class="hidden">Problems by outcome of A and B</caption>'
         f'<thead><tr><td></td><th scope="col">B {heads[0]}</th><th scope="col">B {heads[1]}</th>'
@@ -202,24 +220,3 @@ def _table(found: Comparison, first: Result, second: Result, a: RunSource, b: Ru
     )
     note = "A problem is solved if at least one of its samples passes." if several else ""
     return panel("Problems by outcome", content, note)
-
-
-def _noise(found: Comparison) -> list[tuple[str, str]]:
-    if found.noise is None:
-        return []
-    noise = found.noise
-    parts = f"{100 * noise.problems:.2f} from problems, {100 * noise.sampling:.2f} from samples"
-    return [
-        ("Standard error", f"{100 * noise.total:.2f} points"),
-        ("of which", parts),
-        ("With 4 times the samples", f"{100 * noise.with_samples(4):.2f} points"),
-    ]
-
-
-def _lists(found: Comparison) -> str:
-    """Return the changed problems for readers without a script."""
-    parts = [
-        f"<p><strong>{name}</strong> {count(len(tasks), 'problem')}: {text(', '.join(tasks))}</p>"
-        for name, tasks in (("Gained", found.gained), ("Lost", found.lost))
-    ]
-    return f"<noscript>{''.join(parts)}</noscript>"

@@ -1,20 +1,46 @@
-"""Render one HTML document: the sections, the script, and the data or where to get it."""
+"""Render one HTML document: the sections, the script, and the data or where to get it.
+
+Modules in ``web`` are plain ES modules. They import with ``import { a, b } from "./x.js";`` on one
+line and export declarations. Each becomes a function whose result is its exports, so that names
+never collide. No tool or network is needed.
+"""
 
 from __future__ import annotations
 
 import base64
+import functools
 import gzip
+import hashlib
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping
 from html import escape
+from importlib import resources
 from typing import Any
 
 from assay.data import codec
-from assay.report.pages.bundle import bundle_script, digest, read_asset, read_style
-from assay.report.pages.markup import text
-from assay.report.pages.section import PageLink, PageSection
+from assay.report.pages.markup import PageLink, PageSection, text
+from assay.report.plots import css_variables
 
+MAIN = "main.js"
+# Files that are not modules: they share one scope and define a name. ``manual`` keeps Prism from
+# looking through the page by itself.
+PLAIN = {"vendor/prism.js": ("vendor/prism-core.js", "vendor/prism-python.js")}
+BEFORE_PLAIN = "window.Prism = { manual: true };\n"
+# Colours of pages in the dark; ``style.css`` has those in the light.
+DARK = (
+    "color-scheme: dark; --paper: #12161b; --page: #0b0e12; --raised: #12161b; --well: #1a2027; "
+    "--ink: #e8edf2; --muted: #9aa5b1; --faint: #808b97; --line: #262d35; --strong-line: #46505b; "
+    "--accent: #6cb7f0; --accent-soft: #15314a; --focus: #6cb7f0; --good: #6bbdf0; "
+    "--good-soft: #11304a; --bad: #f4995c; --bad-soft: #43260f; --invalid: #dd9cc4; "
+    "--invalid-soft: #3d2033; --equal: #46cfa6; --equal-soft: #0e3a2d; --keyword: #c9a2ea; "
+    "--string: #8fce9f; --comment: #8b96a2; --literal: #f0b070; --name: #7fc3f3; --shadow: none; "
+)
+IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([\w./-]+)";$', re.M)
+EXPORT = re.compile(r"^export (?:async )?(?:function\*?|const|let|class) (\w+)", re.M)
+COMMENT = re.compile(r"//|/\*.*\*/$")  # a line with nothing else
+EXPORT_LIST = re.compile(r"export\{([^}]*)\};?\s*$")  # of minified code
 # Code of others in the script. Their licences want to be with every copy.
 LICENCES = (
     ("preact", "LICENSE-preact.txt"),
@@ -30,6 +56,75 @@ try {
 """
 
 
+def read_asset(name: str) -> str:
+    """Return the content of a file in ``web``."""
+    return (resources.files("assay.report") / "web" / name).read_text(encoding="utf-8")
+
+
+@functools.cache
+def bundle_script() -> str:
+    """Return all modules as one script, each after those that it imports."""
+    order: list[str] = []
+    _visit(MAIN, order, ())
+    parts = [_wrap(name, _read_module(name)) for name in order]
+    return '"use strict";\nconst $modules = {};\n' + "".join(parts)
+
+
+@functools.cache
+def read_style() -> str:
+    """Return the style sheet with the colours of pages and plots in both themes."""
+    dark = DARK + css_variables("dark")
+    themes = (
+        f":root {{ {css_variables('light')} }}\n"
+        f"@media (prefers-color-scheme: dark) {{ :root:not([data-theme=light]) {{ {dark} }} }}\n"
+        f":root[data-theme=dark] {{ {dark} }}"
+    )
+    return squeeze(read_asset("style.css").replace("/*dark*/", themes))
+
+
+def squeeze(source: str) -> str:
+    """Return the source without indentation, empty lines and lines that are comments."""
+    lines = (line.strip() for line in source.splitlines())
+    return "\n".join(line for line in lines if line and not COMMENT.match(line))
+
+
+def digest(content: str) -> str:
+    """Return the source expression that allows exactly this text in a security policy."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
+
+
+def _read_module(name: str) -> str:
+    if name not in PLAIN:
+        return read_asset(name)
+    return BEFORE_PLAIN + "\n".join(map(read_asset, PLAIN[name])) + "\nexport{Prism as Prism};"
+
+
+def _visit(name: str, order: list[str], above: tuple[str, ...]) -> None:
+    if name in above:
+        raise ValueError(f"{name}: imports itself through {' and '.join(above)}")
+    for _, imported in IMPORT.findall(_read_module(name)):
+        if imported not in order:
+            _visit(imported, order, (*above, name))
+    if name not in order:
+        order.append(name)
+
+
+def _wrap(name: str, source: str) -> str:
+    names = [(one, one) for one in EXPORT.findall(source)]
+    if exports_list := EXPORT_LIST.search(source):
+        pairs = (item.split(" as ") for item in exports_list[1].split(","))
+        names += [(pair[-1].strip(), pair[0].strip()) for pair in pairs]
+        source = source[: exports_list.start()]
+    source = squeeze(
+        IMPORT.sub(
+            lambda m: f'const {{{m[1].replace(" as ", ": ")}}} = $modules["{m[2]}"];', source
+        )
+    )
+    source = re.sub(r"^export (?=\w)", "", source, flags=re.M)
+    exports = ", ".join(f"{outer}: {inner}" for outer, inner in names)
+    return f'$modules["{name}"] = (() => {{\n{source}\nreturn {{ {exports} }};\n}})();\n'
+
+
 def security_policy(*, api: bool) -> str:
     """Return the policy of a document. Only our own script and style, and no other request."""
     return "; ".join(
@@ -37,7 +132,7 @@ def security_policy(*, api: bool) -> str:
             "default-src 'none'",
             f"script-src {digest(EARLY)} {digest(bundle_script())}",
             f"style-src {digest(read_style())}",
-            f"connect-src {chr(39)}self{chr(39)}" if api else "connect-src 'none'",
+            "connect-src 'self'" if api else "connect-src 'none'",
             "base-uri 'none'",
             "form-action 'none'",
         ]
@@ -75,7 +170,11 @@ def render_document(
         '<header class="top" id="top"><a class="brand" href="#overview">assay</a>'
         '<nav id="trail" aria-label="Breadcrumb"></nav><div id="tools"></div></header>',
         '<main id="content" tabindex="-1">',
-        *map(_section, sections),
+        *(
+            f'<section class="page" id="{escape(one.key)}" data-title="{text(one.title)}" '
+            f'data-blocks="{escape(" ".join(one.blocks))}">{one.html}</section>'
+            for one in sections
+        ),
         '<section class="page" id="dynamic" hidden></section>',
         "</main>",
         '<footer class="bottom">Written by assay. This file sends no requests.</footer>'
@@ -89,13 +188,6 @@ def render_document(
     return "\n".join(parts) + "\n"
 
 
-def _section(section: PageSection) -> str:
-    return (
-        f'<section class="page" id="{escape(section.key)}" data-title="{text(section.title)}" '
-        f'data-blocks="{escape(" ".join(section.blocks))}">{section.html}</section>'
-    )
-
-
 def encode(content: Any) -> bytes:
     """Return JSON that browsers read: numbers that are not finite become null.
 
@@ -103,10 +195,10 @@ def encode(content: Any) -> bytes:
     """
     plain = codec.to_json(content)
     try:
-        found = json.dumps(plain, allow_nan=False, separators=(",", ":"))
+        encoding = json.dumps(plain, allow_nan=False, separators=(",", ":"))
     except ValueError:
-        found = json.dumps(_finite(plain), allow_nan=False, separators=(",", ":"))
-    return found.encode("ascii")
+        encoding = json.dumps(_finite(plain), allow_nan=False, separators=(",", ":"))
+    return encoding.encode("ascii")
 
 
 def _finite(value: Any) -> Any:

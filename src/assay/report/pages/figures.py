@@ -7,30 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from assay.report.pages.markup import panel
-from assay.report.pages.model.documents import ParityDocument
+from assay.report import plots
+from assay.report.pages.markup import ends, panel
 from assay.report.pages.run.data import RunData, RunSample
-from assay.report.pages.words import ends
-from assay.report.plots import (
-    Bar,
-    BarChart,
-    DivergenceCurve,
-    Drawing,
-    Histogram,
-    HistogramGroup,
-    PassAtK,
-    PassCurve,
-    Speed,
-    SpeedCurve,
-    draw_bars,
-    draw_divergence,
-    draw_histogram,
-    draw_pass_curves,
-    draw_speed_curves,
-)
+from assay.report.pages.sources import ParityDocument
 from assay.runs import Result
 from assay.runs.compare import tally_problems
-from assay.runs.stores.bench_files import BatchFigures, BenchFile, Spread
+from assay.runs.stores.bench_files import BenchFile
 from assay.scoring import estimates
 from assay.types import Estimate
 
@@ -57,12 +40,11 @@ def score_bar(value: float, low: float, high: float) -> str:
 
 def interval_cell(one: Estimate) -> str:
     """Return an interval as text with its bar, for a cell of a table."""
-    return (
-        f'<span class="interval-cell">{ends(one)}{score_bar(one.value, one.low, one.high)}</span>'
-    )
+    bar = score_bar(one.value, one.low, one.high)
+    return f'<span class="interval-cell">{ends(one)}{bar}</span>'
 
 
-def figure(drawing: Drawing, note: str = "", kind: str = "") -> str:
+def figure(drawing: plots.Drawing, note: str = "", kind: str = "") -> str:
     """Return a plot as a titled part of a page."""
     return panel(drawing.title, f'<div class="plot">{drawing.embed()}</div>', note, kind)
 
@@ -72,43 +54,34 @@ def run_figures(data: RunData) -> str:
     samples = list(data.samples())
     if not samples:
         return ""
+    reasons = plots.draw_bars(plots.BarChart("Verdicts by reason", _reasons(samples)), HALF)
+    rules = plots.draw_bars(plots.BarChart("Extraction rules", _rules(samples)), HALF)
     curve = _pass_curve(data.source.entry.result)
-    counts = _counts(samples, bool(curve))
+    if curve:  # both in one panel, beside the curve
+        content = (
+            f'<div class="plot">{reasons.embed()}</div><h2>{rules.title}</h2>'
+            f'<div class="plot">{rules.embed()}</div>'
+        )
+        counts = panel(reasons.title, content)
+    else:
+        counts = figure(reasons) + figure(rules)
     return "".join((counts, curve, _lengths(data, samples), _times(samples)))
 
 
-def _counts(samples: Sequence[RunSample], several: bool) -> str:
-    """Return verdicts by reason and samples by rule, in one panel or two."""
-    reasons = draw_bars(BarChart("Verdicts by reason", _reasons(samples)), HALF)
-    rules = draw_bars(BarChart("Extraction rules", _rules(samples)), HALF)
-    if not several:
-        return figure(reasons) + figure(rules)
-    return panel(
-        reasons.title,
-        f'<div class="plot">{reasons.embed()}</div><h2>{rules.title}</h2>'
-        f'<div class="plot">{rules.embed()}</div>',
-    )
-
-
-def _rules(samples: Sequence[RunSample]) -> tuple[Bar, ...]:
+def _rules(samples: Sequence[RunSample]) -> tuple[plots.Bar, ...]:
     """Return the most frequent rules, and the others together."""
-    counts = Counter(
-        (sample.found.verdict.rule if sample.found.verdict else "") or "none" for sample in samples
-    )
-    shown = counts.most_common(MOST_RULES)
-    rest = counts.total() - sum(count for _, count in shown)
-    bars = [Bar(rule, count) for rule, count in shown]
-    return tuple([*bars, Bar("others", rest)] if rest else bars)
+    rules = (sample.found.verdict.rule if sample.found.verdict else "" for sample in samples)
+    counts = Counter(rule or "none" for rule in rules)
+    bars = [plots.Bar(rule, count) for rule, count in counts.most_common(MOST_RULES)]
+    rest = counts.total() - sum(bar.count for bar in bars)
+    return tuple([*bars, plots.Bar("others", rest)] if rest else bars)
 
 
-def _reasons(samples: Sequence[RunSample]) -> tuple[Bar, ...]:
-    counts: dict[tuple[str, str], int] = {}
-    for sample in samples:
-        key = (sample.reason, sample.status)
-        counts[key] = counts.get(key, 0) + 1
+def _reasons(samples: Sequence[RunSample]) -> tuple[plots.Bar, ...]:
+    counts = Counter((sample.reason, sample.status) for sample in samples)
     return tuple(
-        Bar(reason, count, KINDS.get(status, "other"))
-        for (reason, status), count in sorted(counts.items(), key=lambda item: -item[1])
+        plots.Bar(reason, count, KINDS.get(status, "other"))
+        for (reason, status), count in counts.most_common()
     )
 
 
@@ -118,10 +91,10 @@ def _pass_curve(result: Result | None) -> str:
     fewest = min((tally.n for tally in tallies), default=0)
     if result is None or fewest < 2:
         return ""
-    found = estimates(tallies, ks=_some_ks(fewest))
-    curve = tuple(PassAtK(one.k, one.value, one.low, one.high) for one in found)
+    curve = estimates(tallies, ks=_some_ks(fewest))
+    points = tuple(plots.Point(one.k, one.value, one.low, one.high) for one in curve)
     level = result.pass_at[1].level if 1 in result.pass_at else 0.95
-    return figure(draw_pass_curves((PassCurve(result.model, curve),), level, HALF))
+    return figure(plots.draw_pass_curves((plots.Line(result.model, points),), level, HALF))
 
 
 def _some_ks(most: int) -> tuple[int, ...]:
@@ -132,65 +105,60 @@ def _some_ks(most: int) -> tuple[int, ...]:
     return tuple(sorted(set(steps)))
 
 
-def _by_status(samples: Iterable[RunSample], value: str) -> tuple[HistogramGroup, ...]:
-    """Return values by status, the passes first."""
-    values: dict[str, list[float]] = {}
-    for sample in samples:
-        found = {
-            "tokens": float(sample.found.completion.tokens_generated),
-            "chars": float(len(sample.found.completion.text)),
-            "cpu": max(LEAST_CPU, sample.found.verdict.cpu_s) if sample.found.verdict else math.nan,
-        }[value]
-        if math.isfinite(found):
-            values.setdefault(sample.status, []).append(found)
-    order = sorted(values, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
-    return tuple(
-        HistogramGroup(name, tuple(values[name]), KINDS.get(name, "other")) for name in order
-    )
-
-
 def _lengths(data: RunData, samples: Sequence[RunSample]) -> str:
-    decoding = data.protocol.decoding
+    decoding, limit = data.protocol.decoding, None
     if any(sample.found.completion.tokens_generated for sample in samples):
-        limit = float(decoding.max_tokens) if decoding and not data.protocol.origin else None
-        groups = _by_status(samples, "tokens")
-        plot = Histogram("Length of answers", "tokens", groups, limit=limit, limit_label="most")
-    else:
-        groups = _by_status((one for one in samples if one.found.completion.text), "chars")
-        plot = Histogram("Length of answers", "characters", groups, is_log=True)
-    return figure(draw_histogram(plot, HALF)) if groups else ""
+        if decoding and not data.protocol.origin:
+            limit = float(decoding.max_tokens)
+        values = ((one.status, one.found.completion.tokens_generated) for one in samples)
+        return _histogram("Length of answers", "tokens", values, limit)
+    texts = ((one.status, len(one.found.completion.text)) for one in samples)
+    return _histogram("Length of answers", "characters", (one for one in texts if one[1]))
 
 
 def _times(samples: Sequence[RunSample]) -> str:
-    ran = [
-        sample
-        for sample in samples
-        if sample.found.verdict and sample.found.verdict.integrity != "not-run"
-    ]
-    groups = _by_status(ran, "cpu")
-    plot = Histogram("CPU time of programs", "seconds", groups, is_log=True)
-    return figure(draw_histogram(plot, HALF)) if groups else ""
-
-
-def bench_figure(found: BenchFile) -> str:
-    """Return tokens per second by number of sequences."""
-    speeds = tuple(
-        Speed(batch.sequences, one.median, one.min, one.max)
-        for batch in found.figures.batches
-        if (one := _plottable_rate(batch))
+    verdicts = ((one.status, one.found.verdict) for one in samples)
+    values = (
+        (status, max(LEAST_CPU, verdict.cpu_s))
+        for status, verdict in verdicts
+        if verdict and verdict.integrity != "not-run"
     )
-    return figure(draw_speed_curves((SpeedCurve(found.name, speeds),))) if speeds else ""
+    return _histogram("CPU time of programs", "seconds", values)
 
 
-def _plottable_rate(batch: BatchFigures) -> Spread | None:
-    """Return the speeds if a plot can show them: files can hold any numbers."""
-    found = batch.tokens_per_second
-    if found is None or not 0 < batch.sequences < MOST_PLOTTED:
-        return None
-    return found if 0 <= found.min <= found.median <= found.max < MOST_PLOTTED else None
+def _histogram(
+    title: str, axis: str, values: Iterable[tuple[str, float]], limit: float | None = None
+) -> str:
+    """Return values by status, the passes first. All but tokens are on a logarithmic axis."""
+    by_status: dict[str, list[float]] = {}
+    for status, value in values:
+        if math.isfinite(value):
+            by_status.setdefault(status, []).append(float(value))
+    order = sorted(by_status, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
+    groups = tuple(
+        plots.HistogramGroup(name, tuple(by_status[name]), KINDS.get(name, "other"))
+        for name in order
+    )
+    is_log = axis != "tokens"
+    plot = plots.Histogram(title, axis, groups, is_log=is_log, limit=limit, limit_label="most")
+    return figure(plots.draw_histogram(plot, HALF)) if groups else ""
 
 
-def parity_figure(found: ParityDocument) -> str:
+def bench_figure(bench: BenchFile) -> str:
+    """Return tokens per second by number of sequences, if a plot can show them.
+
+    Files can hold any numbers.
+    """
+    points = tuple(
+        plots.Point(batch.sequences, one.median, one.min, one.max)
+        for batch in bench.figures.batches
+        if (one := batch.tokens_per_second) and 0 < batch.sequences < MOST_PLOTTED
+        if 0 <= one.min <= one.median <= one.max < MOST_PLOTTED
+    )
+    return figure(plots.draw_speed_curves((plots.Line(bench.model, points),))) if points else ""
+
+
+def parity_figure(parity: ParityDocument) -> str:
     """Return the KL divergence by position."""
-    curve = DivergenceCurve(found.name, found.kl_by_position)
-    return figure(draw_divergence((curve,))) if found.kl_by_position else ""
+    values = parity.kl_by_position
+    return figure(plots.draw_divergence(parity.model.name, values)) if values else ""

@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.report.pages.figures import interval_cell
-from assay.report.pages.markup import explain_tags, link, table, tag_marks, text
-from assay.report.pages.model.documents import TITLES
-from assay.report.pages.model.page import summarize_measurement
-from assay.report.pages.section import PageSection, join_key
-from assay.report.pages.sources import RunSource, Sources
-from assay.report.pages.words import count, day, percent
+from assay.report.pages.markup import (
+    PageSection,
+    count,
+    day,
+    explain_tags,
+    join_key,
+    link,
+    percent,
+    table,
+    tag_marks,
+    text,
+)
+from assay.report.pages.model_page import summarize_measurement
+from assay.report.pages.sources import TITLES, RunSource, Sources
 
 OVERVIEW = "overview"
 MOST_LISTED = 60
@@ -95,7 +103,7 @@ def _comparisons(pairs: Sequence[tuple[RunSource, RunSource]]) -> str:
 def _measurements(sources: Sources) -> str:
     rows = [
         (
-            text(one.document.name), link(join_key("model", one.key), TITLES[one.kind]),
+            text(one.name), link(join_key("model", one.key), TITLES[one.kind]),
             summarize_measurement(one),
         )
         for one in sources.measurements

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 from assay import benchmarks
 from assay.datasets.states import find_data
-from assay.errors import AssayError, DataError, UsageError
+from assay.errors import AssayError, DataError, RunError, UsageError
 from assay.progress import Reporter, Silent
-from assay.report.pages.board.page import BOARD, render_board
-from assay.report.pages.compare_page import (
-    ComparedRuns,
-    compare_block,
-    compare_runs,
-    render_comparison,
-)
-from assay.report.pages.model.page import render_measurement
+from assay.report.pages import compare_page
+from assay.report.pages.board_page import BOARD, render_board
+from assay.report.pages.document import render_document
+from assay.report.pages.markup import PageLink, PageSection, join_key
+from assay.report.pages.model_page import render_measurement
 from assay.report.pages.overview_page import MOST_LISTED, OVERVIEW, render_overview
 from assay.report.pages.run.blocks import build_index, build_texts, count_chunks
 from assay.report.pages.run.data import RunData, load_run_data
 from assay.report.pages.run.page import render_run
-from assay.report.pages.section import PageLink, PageSection, join_key
-from assay.report.pages.sources import RunSource, Sources
+from assay.report.pages.sources import RunSource, Sources, open_sources
+from assay.runs.checks.run_folder import read_checked_result
 from assay.runs.compare import share_problems
 from assay.types import Benchmark
 
@@ -50,7 +47,7 @@ class ReportSite:
         self._runs = {run.key: run for run in sources.runs}
         self._measurements = {one.key: one for one in sources.measurements}
         self._loaded: dict[str, RunData] = {}
-        self._compared: dict[tuple[str, str], ComparedRuns] = {}
+        self._compared: dict[tuple[str, str], compare_page.ComparedRuns] = {}
         self._benchmarks: dict[str, Benchmark] = {}
 
     def list_pages(self) -> list[PageLink]:
@@ -59,7 +56,7 @@ class ReportSite:
         if self.sources.runs:
             links.append(PageLink(BOARD, "Leaderboard", ""))
         links += [
-            PageLink(join_key("run", run.key), run.model, f"{run.entry.benchmark}")
+            PageLink(join_key("run", run.key), run.model, run.entry.benchmark)
             for run in self.sources.runs
         ]
         links += [
@@ -67,7 +64,11 @@ class ReportSite:
             for one in self.sources.measurements
         ]
         links += [
-            PageLink(join_key("compare", a.key, b.key), _name_pair(a, b), "Comparisons")
+            PageLink(
+                join_key("compare", a.key, b.key),
+                f"{b.model} against {a.model} on {a.entry.benchmark}",
+                "Comparisons",
+            )
             for a, b in itertools.islice(self.list_pairs(), MOST_PAIRS)
         ]
         return links
@@ -87,19 +88,17 @@ class ReportSite:
 
     def section(self, key: str) -> PageSection:
         """Return a page. Raise UsageError for an unknown key."""
-        kind, *names = (unquote(part) for part in key.split("/"))
-        render = SECTIONS.get((kind, len(names)))
-        if render is None:
+        kind, *names = map(unquote, key.split("/"))
+        if (kind, len(names)) not in SECTIONS:
             raise UsageError(f"{key}: is not a page. Start from the overview.")
-        return render(self, *names)
+        return SECTIONS[kind, len(names)](self, *names)
 
     def block(self, name: str) -> Any:
         """Return data by its name. Raise UsageError for an unknown name."""
-        kind, *names = (unquote(part) for part in name.split("/"))
-        build = BLOCKS.get((kind, len(names)))
-        if build is None:
+        kind, *names = map(unquote, name.split("/"))
+        if (kind, len(names)) not in BLOCKS:
             raise UsageError(f"{name}: is not data of a page. Reload the page.")
-        return build(self, *names)
+        return BLOCKS[kind, len(names)](self, *names)
 
     def _overview(self) -> PageSection:
         # One more than are listed shows that there are more. To count them would take long.
@@ -107,22 +106,10 @@ class ReportSite:
             self.sources, list(itertools.islice(self.list_pairs(), MOST_LISTED + 1))
         )
 
-    def _board(self) -> PageSection:
-        return render_board(self.sources)
-
-    def _run(self, key: str) -> PageSection:
-        return render_run(self._load(key), self._list_comparisons(key))
-
-    def _comparison(self, a: str, b: str) -> PageSection:
-        return render_comparison(self._compare(a, b))
-
     def _measurement(self, key: str) -> PageSection:
         if key not in self._measurements:
             raise UsageError(f"{key}: is not a measurement of this report. Choose another.")
         return render_measurement(self._measurements[key])
-
-    def _index(self, key: str) -> Any:
-        return build_index(self._load(key))
 
     def _texts(self, key: str, part: str, number: str) -> Any:
         data = self._load(key)
@@ -130,18 +117,14 @@ class ReportSite:
             raise UsageError(f"{key}: has no {part} {number}. Reload the page.")
         return build_texts(data, int(number))
 
-    def _changes(self, a: str, b: str) -> Any:
-        return compare_block(self._compare(a, b))
-
     def list_blocks(self, key: str) -> Iterator[str]:
         """Yield the names of a page's own data."""
-        kind, *names = (unquote(part) for part in key.split("/"))
-        if kind == "run":
+        kind, *names = map(unquote, key.split("/"))
+        if kind in ("run", "compare"):
             yield key
+        if kind == "run":
             for number in range(count_chunks(self._load(names[0]))):
                 yield f"{key}/texts/{number}"
-        if kind == "compare":
-            yield key
 
     def _find(self, key: str) -> RunSource:
         if key not in self._runs:
@@ -166,9 +149,9 @@ class ReportSite:
             self._benchmarks[name] = benchmarks.load(name, self._reporter.note, self._data_dir)
         return self._benchmarks[name]
 
-    def _compare(self, a: str, b: str) -> ComparedRuns:
+    def _compare(self, a: str, b: str) -> compare_page.ComparedRuns:
         if (a, b) not in self._compared:
-            self._compared[a, b] = compare_runs(self._find(a), self._find(b))
+            self._compared[a, b] = compare_page.compare_runs(self._find(a), self._find(b))
         return self._compared[a, b]
 
     def _list_comparisons(self, key: str) -> list[PageLink]:
@@ -183,15 +166,15 @@ class ReportSite:
 # By kind and number of names in a key.
 SECTIONS: dict[tuple[str, int], Callable[..., PageSection]] = {
     (OVERVIEW, 0): ReportSite._overview,
-    (BOARD, 0): ReportSite._board,
-    ("run", 1): ReportSite._run,
-    ("compare", 2): ReportSite._comparison,
+    (BOARD, 0): lambda site: render_board(site.sources),
+    ("run", 1): lambda site, key: render_run(site._load(key), site._list_comparisons(key)),
+    ("compare", 2): lambda site, a, b: compare_page.render_comparison(site._compare(a, b)),
     ("model", 1): ReportSite._measurement,
 }
 BLOCKS: dict[tuple[str, int], Callable[..., Any]] = {
-    ("run", 1): ReportSite._index,
+    ("run", 1): lambda site, key: build_index(site._load(key)),
     ("run", 3): ReportSite._texts,
-    ("compare", 2): ReportSite._changes,
+    ("compare", 2): lambda site, a, b: compare_page.compare_block(site._compare(a, b)),
 }
 
 
@@ -210,5 +193,37 @@ def _is_comparable(a: RunSource, b: RunSource) -> bool:
         return False
 
 
-def _name_pair(a: RunSource, b: RunSource) -> str:
-    return f"{b.model} against {a.model} on {a.entry.benchmark}"
+def build_report(
+    references: Sequence[str],
+    *,
+    results_dir: Path = Path("results"),
+    title: str = "",
+    data_dir: Path | None = None,
+    reporter: Reporter = SILENT,
+    warn: Callable[[str], None] | None = None,
+) -> str:
+    """Return one HTML document with all pages and data of the references.
+
+    ``warn`` gets a line for everything that is left out. Raise RunError if nothing can be shown.
+    """
+    warn = warn or reporter.note
+    sources = open_sources(references, results_dir, warn, read_checked_result)
+    if not sources.runs and not sources.measurements:
+        raise RunError(f"{results_dir}: has no runs. Start one with `assay eval`.")
+    site = ReportSite(sources, reporter=reporter, data_dir=data_dir)
+    wanted, links, sections = site.list_pages(), [], []
+    blocks: dict[str, Any] = {}
+    for done, link in enumerate(wanted):
+        reporter.preparing("report", done, len(wanted))
+        try:
+            section = site.section(link.key)
+            data = {name: site.block(name) for name in site.list_blocks(link.key)}
+        except AssayError as error:
+            warn(f"{link.title}: is left out. {error}")
+            continue
+        links.append(link)
+        sections.append(section)
+        blocks |= data
+    names = sorted({run.entry.benchmark for run in sources.runs})
+    usual = f"{', '.join(names)} · assay" if names else "assay"
+    return render_document(sections, links, blocks, title=title or usual)

@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from assay.report.plots.axes import (
-    AXIS_HEIGHT,
-    WIDTH,
-    Frame,
-    draw_baseline,
-    draw_marker,
-    draw_x_axis,
-)
-from assay.report.plots.palette import colour
-from assay.report.plots.scales import MINUS, Scale, linear_ticks, signed
-from assay.report.plots.svg import Drawing, element, measure, number, text, tooltip
+from assay.report.plots import axes
+from assay.report.plots.svg import Drawing, colour, element, measure, number, text, tooltip
 
 ROW, TOP = 30.0, 30.0
 LABELS, FIGURES, WORDS = 210.0, 140.0, 110.0  # widths of the columns; labels: at most
@@ -50,50 +41,44 @@ class Forest:
     title: str = ""
 
 
-def draw_forest(data: Forest, width: float = WIDTH) -> Drawing:
+def draw_forest(data: Forest, width: float = axes.WIDTH) -> Drawing:
     """Return one row per difference: name, interval, figures and decision."""
     widest = max((measure(row.label) for row in data.rows), default=0.0)
     left = min(widest, LABELS) + 18
-    frame = Frame(left, TOP, width - FIGURES - WORDS, TOP + ROW * max(1, len(data.rows)) + 6)
+    frame = axes.Frame(left, TOP, width - FIGURES - WORDS, TOP + ROW * max(1, len(data.rows)) + 6)
     ends = [100 * v for row in data.rows for v in (row.low, row.high, row.value)]
     margin = 100 * (data.margin or 0.0)
-    ticks = linear_ticks(min([*ends, -margin, -1.0]), max([*ends, margin, 1.0]), 6)
-    x = Scale(ticks[0].value, ticks[-1].value, frame.left, frame.right)
+    ticks = axes.linear_ticks(min([*ends, -margin, -1.0]), max([*ends, margin, 1.0]), 6)
+    x = axes.Scale(ticks[0].value, ticks[-1].value, frame.left, frame.right)
+    right = frame.right + FIGURES
+    zero = f"M{number(x.place(0))} {number(frame.top - 4)}V{number(frame.bottom)}"
     body = [
         _draw_margin(frame, x, margin) if data.margin else "",
-        draw_x_axis(frame, x, ticks, f"difference in {data.score}, points (right is better)"),
-        draw_baseline(frame),
-        _draw_zero(frame, x),
-        _draw_headings(frame, data.level),
+        axes.draw_x_axis(frame, x, ticks, f"difference in {data.score}, points (right is better)"),
+        axes.draw_baseline(frame),
+        element("path", d=zero, stroke=colour("axis"), fill="none", stroke_width=1.3),
+        element(
+            "g",
+            text(right, 14, f"points [{100 * data.level:.4g} %]", anchor="end"),
+            text(right + 16, 14, "decision"),
+            fill=colour("muted"),
+        ),
     ]
     for index, row in enumerate(data.rows):
         body.append(_draw_row(row, frame, x, TOP + ROW * (index + 0.5) + 2, left))
+    words = "; ".join(f"{row.label}: {_figures(row)} points, {row.decision}" for row in data.rows)
+    shaded = f"; shaded: less than {100 * data.margin:g} points" if data.margin else ""
     return Drawing(
         width,
-        frame.bottom + AXIS_HEIGHT,
+        frame.bottom + axes.AXIS_HEIGHT,
         data.title or f"Differences in {data.score} to {data.baseline}",
-        _describe(data),
+        f"Forest plot of differences in {data.score} to {data.baseline}. {words}.",
         "".join(body),
-        _subtitle(data),
+        f"{100 * data.level:.4g} % intervals{shaded}",
     )
 
 
-def _subtitle(data: Forest) -> str:
-    words = f"{100 * data.level:.4g} % intervals"
-    return f"{words}; shaded: less than {100 * data.margin:g} points" if data.margin else words
-
-
-def _describe(data: Forest) -> str:
-    rows = "; ".join(f"{row.label}: {_figures(row)} points, {row.decision}" for row in data.rows)
-    return f"Forest plot of differences in {data.score} to {data.baseline}. {rows}."
-
-
-def _figures(row: Difference) -> str:
-    low, high = (signed(100 * v) for v in (row.low, row.high))
-    return f"{signed(100 * row.value)} [{low}, {high}]"
-
-
-def _draw_margin(frame: Frame, x: Scale, margin: float) -> str:
+def _draw_margin(frame: axes.Frame, x: axes.Scale, margin: float) -> str:
     start, end = x.place(-margin), x.place(margin)
     return element(
         "rect", x=start, y=frame.top, width=end - start, height=frame.bottom - frame.top,
@@ -101,22 +86,12 @@ def _draw_margin(frame: Frame, x: Scale, margin: float) -> str:
     )  # fmt: skip
 
 
-def _draw_zero(frame: Frame, x: Scale) -> str:
-    path = f"M{number(x.place(0))} {number(frame.top - 4)}V{number(frame.bottom)}"
-    return element("path", d=path, stroke=colour("axis"), fill="none", stroke_width=1.3)
+def _figures(row: Difference) -> str:
+    low, high = (axes.signed(100 * v) for v in (row.low, row.high))
+    return f"{axes.signed(100 * row.value)} [{low}, {high}]"
 
 
-def _draw_headings(frame: Frame, level: float) -> str:
-    right = frame.right + FIGURES
-    return element(
-        "g",
-        text(right, 14, f"points [{100 * level:.4g} %]", anchor="end"),
-        text(right + 16, 14, "decision"),
-        fill=colour("muted"),
-    )
-
-
-def _draw_row(row: Difference, frame: Frame, x: Scale, y: float, left: float) -> str:
+def _draw_row(row: Difference, frame: axes.Frame, x: axes.Scale, y: float, left: float) -> str:
     name, shape = STYLES.get(row.decision, STYLES["undecided"])
     stroke = colour(name)
     low, value, high = (x.place(100 * v) for v in (row.low, row.value, row.high))
@@ -130,9 +105,9 @@ def _draw_row(row: Difference, frame: Frame, x: Scale, y: float, left: float) ->
             text(0, y + 4, row.label, width=left - 18),
             element("path", tooltip(f"{row.label}: {_figures(row)}"), d=bar, stroke=stroke,
                     stroke_width=2, fill="none"),
-            draw_marker(value, y, stroke, f"{row.label}: {_figures(row)}", shape, 4.5),
-            text(right, y + 4, _figures(row).replace("-", MINUS), anchor="end"),
-            draw_marker(right + 20, y, stroke, "", shape, 4),
+            axes.draw_marker(value, y, stroke, f"{row.label}: {_figures(row)}", shape, 4.5),
+            text(right, y + 4, _figures(row).replace("-", axes.MINUS), anchor="end"),
+            axes.draw_marker(right + 20, y, stroke, "", shape, 4),
             text(right + 30, y + 4, row.decision, width=WORDS - 30),
         )
     )  # fmt: skip

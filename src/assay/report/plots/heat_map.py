@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from assay.report.plots.axes import WIDTH
-from assay.report.plots.palette import LEVELS, colour
-from assay.report.plots.svg import Drawing, element, measure, number, text
+from assay.report.plots.svg import LEVELS, Drawing, colour, element, measure, number, text
 
 LABELS, FIGURES = 210.0, 62.0
-ROW, LEGEND, FEW = 22.0, 30.0, 30
+ROW, FEW = 22.0, 30
 LONGEST_NAME = 110.0
 INVALID = -1
 MISSING = -2
@@ -80,9 +79,9 @@ def draw_heat_map(data: HeatMap, width: float = WIDTH) -> Drawing:
     body.append(_draw_cells([[level_of(row.shares[i]) for i in order] for row in rows], left, top,
                             cell))  # fmt: skip
     bottom = top + ROW * len(rows)
-    below = _draw_names(data, order, left, bottom, cell)
-    legend_y = bottom + below[1] + 8
-    body += [below[0], _draw_legend(rows, left, legend_y, width)]
+    names, tall = _draw_names(data, order, left, bottom, cell)
+    legend_y = bottom + tall + 8
+    body += [names, _draw_legend(rows, left, legend_y, width)]
     return Drawing(
         width, legend_y + 16, data.title, _describe(data, rows), "".join(body),
         f"{len(order):,} problems, easiest left; models, best on top",
@@ -169,9 +168,6 @@ def _draw_legend(rows: Sequence[HeatRow], left: float, y: float, width: float) -
 
 
 def _name_level(level: int) -> str:
-    if level == 0:
-        return "none"
-    if level == LEVELS - 1:
-        return "all"
     step = 100 / (LEVELS - 2)
-    return f"{(level - 1) * step:.0f}–{level * step:.0f} %"
+    between = f"{(level - 1) * step:.0f}–{level * step:.0f} %"
+    return {0: "none", LEVELS - 1: "all"}.get(level, between)

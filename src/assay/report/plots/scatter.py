@@ -6,20 +6,8 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from assay.report.plots.axes import (
-    AXIS_HEIGHT,
-    WIDTH,
-    Frame,
-    draw_baseline,
-    draw_marker,
-    draw_vertical_interval,
-    draw_x_axis,
-    draw_y_axis,
-    room_for_labels,
-)
-from assay.report.plots.palette import colour
-from assay.report.plots.scales import Scale, linear_ticks, log_ticks, short
-from assay.report.plots.svg import SMALL, Drawing, element, fit, measure, number, text
+from assay.report.plots import axes
+from assay.report.plots.svg import SMALL, Drawing, colour, element, fit, measure, number, text
 
 HEIGHT, LONGEST = 380.0, 190.0
 LINE = 14.0
@@ -56,34 +44,44 @@ def draw_scatter(data: Scatter) -> Drawing:
     low, high = min((d.x for d in dots), default=1.0), max((d.x for d in dots), default=10.0)
     is_log = high / low > 8
     ends = [v for d in dots for v in (d.y, d.low, d.high) if v is not None] or [0.0, 1.0]
-    y_ticks = linear_ticks(min(ends), min(max(ends), 1.0), percent=True)
-    frame = Frame(room_for_labels(y_ticks), 10, WIDTH - 14, HEIGHT - AXIS_HEIGHT)
-    y = Scale(y_ticks[0].value, y_ticks[-1].value, frame.bottom, frame.top)
+    y_ticks = axes.linear_ticks(min(ends), min(max(ends), 1.0), percent=True)
+    frame = axes.Frame(
+        axes.room_for_labels(y_ticks), 10, axes.WIDTH - 14, HEIGHT - axes.AXIS_HEIGHT
+    )
+    y = axes.Scale(y_ticks[0].value, y_ticks[-1].value, frame.bottom, frame.top)
     if is_log:
         first, last = low / 1.25, high * 1.25
-        x_ticks = log_ticks(first, last)
+        x_ticks = axes.log_ticks(first, last)
     else:
-        x_ticks = linear_ticks(low * 0.9, high * 1.05, 7)
+        x_ticks = axes.linear_ticks(low * 0.9, high * 1.05, 7)
         first, last = x_ticks[0].value, x_ticks[-1].value
-    x = Scale(first, last, frame.left + 10, frame.right - 10, is_log)
+    x = axes.Scale(first, last, frame.left + 10, frame.right - 10, is_log)
     direction = "right is better" if data.larger_is_better else "left is better"
     places = [(x.place(d.x), y.place(d.y)) for d in dots]
     corners = _find_corners(data, x, y)
+    lines = [
+        (min(a[0], b[0]) - 2, min(a[1], b[1]) - 2, max(a[0], b[0]) + 2, max(a[1], b[1]) + 2)
+        for a, b in itertools.pairwise(corners)
+    ]
     body = (
-        draw_x_axis(frame, x, x_ticks, f"{data.x_name} ({direction})"),
-        draw_y_axis(frame, y, y_ticks, data.y_name),
-        draw_baseline(frame),
+        axes.draw_x_axis(frame, x, x_ticks, f"{data.x_name} ({direction})"),
+        axes.draw_y_axis(frame, y, y_ticks, data.y_name),
+        axes.draw_baseline(frame),
         _draw_front(corners),
-        *(_draw_interval(d, x, y) for d in dots),
         *(
-            draw_marker(*place, _fill(d), _hint(d, data), 2 if d.best else 0)
+            axes.draw_vertical_interval(x.place(d.x), y.place(d.low), y.place(d.high), _fill(d))
+            for d in dots
+            if d.low is not None and d.high is not None
+        ),
+        *(
+            axes.draw_marker(*place, _fill(d), _hint(d, data), 2 if d.best else 0)
             for d, place in zip(dots, places, strict=True)
         ),
-        *_draw_labels(dots, places, frame, _obstacles(dots, places, x, y), _segments(corners)),
+        *_draw_labels(dots, places, frame, _obstacles(dots, places, x, y), lines),
     )
     words = "; ".join(_hint(dot, data) for dot in dots)
     return Drawing(
-        WIDTH, HEIGHT, data.title, f"Scatter plot of {data.y_name} by {data.x_name}. {words}.",
+        axes.WIDTH, HEIGHT, data.title, f"Scatter plot of {data.y_name} by {data.x_name}. {words}.",
         "".join(body), "Diamonds: no other model is better in both; bars are intervals",
     )  # fmt: skip
 
@@ -93,34 +91,19 @@ def _fill(dot: Dot) -> str:
 
 
 def _hint(dot: Dot, data: Scatter) -> str:
-    about = f"{dot.label}: {100 * dot.y:.1f} %"
-    if dot.low is not None and dot.high is not None:
-        about += f" [{100 * dot.low:.1f}, {100 * dot.high:.1f}]"
-    return f"{about}, {data.x_name} {short(dot.x)}{', not beaten' if dot.best else ''}"
+    about = f"{dot.label}: {axes.show_share(dot.y, dot.low, dot.high)}"
+    return f"{about}, {data.x_name} {axes.short(dot.x)}{', not beaten' if dot.best else ''}"
 
 
-def _draw_interval(dot: Dot, x: Scale, y: Scale) -> str:
-    if dot.low is None or dot.high is None:
-        return ""
-    return draw_vertical_interval(x.place(dot.x), y.place(dot.low), y.place(dot.high), _fill(dot))
-
-
-def _find_corners(data: Scatter, x: Scale, y: Scale) -> list[Place]:
+def _find_corners(data: Scatter, x: axes.Scale, y: axes.Scale) -> list[Place]:
     """Return the border of what the models reach: the corners of steps through the best ones."""
     front = sorted((d for d in data.dots if d.best and d.x > 0), key=lambda d: (d.x, d.y))
     places = [(x.place(dot.x), y.place(dot.y)) for dot in front]
-    found = places[:1]
+    corners = places[:1]
     for before, place in itertools.pairwise(places):
         corner = (before[0], place[1]) if data.larger_is_better else (place[0], before[1])
-        found += [corner, place]
-    return found
-
-
-def _segments(corners: Sequence[Place]) -> list[Box]:
-    return [
-        (min(a[0], b[0]) - 2, min(a[1], b[1]) - 2, max(a[0], b[0]) + 2, max(a[1], b[1]) + 2)
-        for a, b in itertools.pairwise(corners)
-    ]
+        corners += [corner, place]
+    return corners
 
 
 def _draw_front(corners: Sequence[Place]) -> str:
@@ -136,7 +119,7 @@ def _draw_front(corners: Sequence[Place]) -> str:
 def _draw_labels(
     dots: Sequence[Dot],
     places: Sequence[Place],
-    frame: Frame,
+    frame: axes.Frame,
     obstacles: Sequence[Box],
     lines: Sequence[Box],
 ) -> Iterator[str]:
@@ -150,8 +133,13 @@ def _draw_labels(
         x, y = places[i]
         label = fit(dots[i].label, LONGEST, SMALL)
         wide = measure(label, SMALL)
-        options = [box for box in _candidates(x, y, wide) if _is_inside(box, frame)]
-        free = [box for box in options if not any(_overlap(box, other) for other in taken)]
+        free = [
+            box
+            for box in _candidates(x, y, wide)
+            if box[0] >= frame.left and box[2] <= frame.right + 12
+            if box[1] >= frame.top - 8 and box[3] <= frame.bottom
+            if not any(_overlap(box, other) for other in taken)
+        ]
         if not free:
             continue  # pointing at the marker still shows the name
         clear = (box for box in free if not any(_overlap(box, line) for line in lines))
@@ -172,14 +160,16 @@ def _draw_labels(
         )  # fmt: skip
 
 
-def _obstacles(dots: Sequence[Dot], places: Sequence[Place], x: Scale, y: Scale) -> list[Box]:
+def _obstacles(
+    dots: Sequence[Dot], places: Sequence[Place], x: axes.Scale, y: axes.Scale
+) -> list[Box]:
     """Return what labels keep clear of: markers and interval bars."""
-    found = [(a - 5, b - 5, a + 5, b + 5) for a, b in places]
+    boxes = [(a - 5, b - 5, a + 5, b + 5) for a, b in places]
     for dot in dots:
         if dot.low is not None and dot.high is not None:
             at = x.place(dot.x)
-            found.append((at - 4, y.place(dot.high), at + 4, y.place(dot.low)))
-    return found
+            boxes.append((at - 4, y.place(dot.high), at + 4, y.place(dot.low)))
+    return boxes
 
 
 def _candidates(x: float, y: float, wide: float) -> Iterator[Box]:
@@ -190,11 +180,6 @@ def _candidates(x: float, y: float, wide: float) -> Iterator[Box]:
             gap = 9 if away < 2 else 14
             yield (x + gap, middle - LINE / 2, x + gap + wide, middle + LINE / 2)
             yield (x - gap - wide, middle - LINE / 2, x - gap, middle + LINE / 2)
-
-
-def _is_inside(box: Box, frame: Frame) -> bool:
-    inside = box[0] >= frame.left and box[2] <= frame.right + 12
-    return inside and box[1] >= frame.top - 8 and box[3] <= frame.bottom
 
 
 def _overlap(a: Box, b: Box) -> bool:

@@ -1,19 +1,80 @@
-"""Write elements of SVG as text, and whole drawings."""
+"""Write elements of SVG and whole drawings as text, in colours for light and dark pages.
+
+A plot refers to a colour as ``var(--plot-NAME,#light)``: a page may set the variables, and a plot
+without a page uses the light colours. Hues are those of Okabe and Ito, which people with any kind
+of colour vision can tell apart; some are darker or lighter here, so that a line has a contrast of
+at least 3:1 to its background and a text of at least 4.5:1.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from html import escape
+from typing import Literal
 
 from assay.data.printable import clean_line
-from assay.report.plots.palette import Theme, colour, css_variables, resolve
 
+Theme = Literal["light", "dark"]
+# Name: colour on a light page, colour on a dark page.
+COLOURS: dict[str, tuple[str, str]] = {
+    "paper": ("#ffffff", "#12161b"),
+    "ink": ("#1f2328", "#e8edf2"),
+    "muted": ("#59636e", "#9aa5b1"),
+    "grid": ("#e6e9ed", "#272e36"),
+    "axis": ("#8c959f", "#6b7580"),
+    "zone": ("#eef1f4", "#1d242c"),
+    "good": ("#0072b2", "#56b4e9"),
+    "bad": ("#d55e00", "#f0853f"),
+    "equal": ("#00805d", "#2fc59b"),
+    "other": ("#6e7781", "#8d98a5"),
+    "invalid": ("#a64d87", "#d78fbb"),
+    "series1": ("#0072b2", "#56b4e9"),
+    "series2": ("#d55e00", "#f0853f"),
+    "series3": ("#00805d", "#2fc59b"),
+    "series4": ("#a64d87", "#d78fbb"),
+    "series5": ("#9a6a00", "#e6b02e"),
+    "series6": ("#4a5560", "#c5cdd6"),
+    "series7": ("#3c8fc4", "#8fd0f5"),
+    "series8": ("#7a3b00", "#f5c6a0"),
+    "level0": ("#eceff3", "#1d242c"),
+    "level1": ("#c9dcec", "#1b3a55"),
+    "level2": ("#94bfe0", "#1f5a86"),
+    "level3": ("#559bcd", "#3586c0"),
+    "level4": ("#1c76b5", "#6cb7e8"),
+    "level5": ("#084a84", "#c3e4fa"),
+}
+SERIES = 8
+LEVELS = 6
+_REFERENCE = re.compile(r'="var\(--plot-(\w+),#[0-9a-f]{6}\)"')
 FONT = "system-ui,-apple-system,'Segoe UI','Liberation Sans','DejaVu Sans',sans-serif"
 SIZE, SMALL, HEADING = 12, 11, 15
 LONGEST_TEXT = 300  # characters; a longer name is cut off before it is measured
 HEADING_HEIGHT, SUBTITLE_HEIGHT, MARGIN = 34, 18, 16
 CLASS = "assay-plot"
 FIGURES = f".{CLASS}{{font-variant-numeric:tabular-nums}}"
+
+
+def colour(name: str) -> str:
+    """Return the value of an attribute for a colour of this palette."""
+    return f"var(--plot-{name},{COLOURS[name][0]})"
+
+
+def series_colour(number: int) -> str:
+    """Return the colour of a series. After eight series the colours repeat; shapes do not."""
+    return colour(f"series{number % SERIES + 1}")
+
+
+def css_variables(theme: Theme) -> str:
+    """Return the declarations of all colours, for a rule of a page's style sheet."""
+    column = 0 if theme == "light" else 1
+    return "".join(f"--plot-{name}:{pair[column]};" for name, pair in COLOURS.items())
+
+
+def resolve(svg: str, theme: Theme) -> str:
+    """Return the plot with plain colours, for programs that know no variables."""
+    column = 0 if theme == "light" else 1
+    return _REFERENCE.sub(lambda match: f'="{COLOURS[match[1]][column]}"', svg)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +92,7 @@ class Drawing:
         """Return the plot for a page, without heading, background and style sheet.
 
         It has no ids and no styles, so several fit on a page with a strict security policy. The
-        page has ``plot_style`` in its own style sheet.
+        page has ``css_variables`` in its own style sheet.
         """
         return self._root(0, 0, self.body)
 
@@ -79,11 +140,6 @@ class Drawing:
         )  # fmt: skip
 
 
-def plot_style(selector: str = ":root", theme: Theme = "light") -> str:
-    """Return the rules that a page needs: the variables of a theme, and figures of equal width."""
-    return f"{selector}{{{css_variables(theme)}}}{FIGURES}"
-
-
 def number(value: float) -> str:
     """Return a coordinate with at most two decimals."""
     shown = f"{value:.2f}".rstrip("0").rstrip(".")
@@ -100,16 +156,12 @@ def element(name: str, *children: str, **attributes: str | float) -> str:
 
     Underscores in the names of attributes stand for hyphens. A last one is dropped.
     """
-    shown = "".join(
-        f' {key if key == "viewBox" else key.rstrip("_").replace("_", "-")}="{_attribute(value)}"'
-        for key, value in attributes.items()
-    )
+    shown = ""
+    for key, value in attributes.items():
+        key = key if key == "viewBox" else key.rstrip("_").replace("_", "-")
+        shown += f' {key}="{escape(value) if isinstance(value, str) else number(value)}"'
     content = "".join(children)
     return f"<{name}{shown}>{content}</{name}>" if content else f"<{name}{shown}/>"
-
-
-def _attribute(value: str | float) -> str:
-    return escape(value) if isinstance(value, str) else number(value)
 
 
 def text(
@@ -127,14 +179,10 @@ def text(
     if rotate:
         place = f"translate({number(x)} {number(y)}) rotate({number(rotate)})"
         attributes = {"transform": place}
-    if size != SIZE:
-        attributes["font_size"] = size
-    if anchor != "start":
-        attributes["text_anchor"] = anchor
-    if fill:
-        attributes["fill"] = fill
-    if weight != 400:
-        attributes["font_weight"] = weight
+    attributes |= {"font_size": size} if size != SIZE else {}
+    attributes |= {"text_anchor": anchor} if anchor != "start" else {}
+    attributes |= {"fill": fill} if fill else {}
+    attributes |= {"font_weight": weight} if weight != 400 else {}
     if halo:
         attributes |= {
             "stroke": colour("paper"), "stroke_width": 3, "stroke_linejoin": "round",

@@ -14,7 +14,7 @@ from typing import Any
 from assay.data import codec
 from assay.progress import Reporter, Silent
 from assay.report.pages import PageLink, PageSection, ReportSite, RunSource, Sources, open_sources
-from assay.report.pages.section import join_key
+from assay.report.pages.markup import join_key
 from assay.report.view.changes import Snapshot, take_snapshot
 from assay.report.view.progress import Counter, Progress
 from assay.runs.history import ResultCache

@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 
 from assay.progress import Reporter, Silent
-from assay.report.pages.section import join_key
+from assay.report.pages.markup import join_key
 from assay.report.view.server import ViewServer
 from assay.runs import Result
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-from typing import TYPE_CHECKING
-
 from assay import runs
 from assay.quality.decision import at_least
-from assay.quality.qa.checks.scores import RESULT_FILES, is_same_model
+from assay.quality.qa.checks.recorded_scores import is_same_model
 from assay.quality.qa.examination import Examination, QaCheck, QaItem, qa_checks
-
-if TYPE_CHECKING:
-    from assay.runs import Comparison, Result
+from assay.runs import Comparison, Result
 
 NAME = "baseline"
 
@@ -33,12 +28,11 @@ def _ask(examination: Examination) -> list[QaItem]:
         )
         return [QaItem(name, "INCONCLUSIVE", reason)]
     for one in (baseline, result):
-        content = RESULT_FILES.read_bytes(one.path)
-        examination.digests[f"result {one.run}"] = hashlib.sha256(content).hexdigest()
+        examination.add_digest(one)
     margin = examination.tier.margin
-    found = runs.compare(baseline, result, margin=margin)
-    decision = at_least(found.interval.low, found.interval.high, -margin)
-    return [QaItem(name, decision, _describe(found), found)]
+    comparison = runs.compare(baseline, result, margin=margin)
+    decision = at_least(comparison.interval.low, comparison.interval.high, -margin)
+    return [QaItem(name, decision, _describe(comparison), comparison)]
 
 
 def _find_result(examination: Examination, baseline: Result) -> Result | None:
@@ -57,14 +51,14 @@ def _find_result(examination: Examination, baseline: Result) -> Result | None:
     )
 
 
-def _describe(found: Comparison) -> str:
-    ends = f"[{100 * found.interval.low:+.1f}, {100 * found.interval.high:+.1f}]"
+def _describe(comparison: Comparison) -> str:
+    ends = f"[{100 * comparison.interval.low:+.1f}, {100 * comparison.interval.high:+.1f}]"
     text = (
-        f"{100 * found.difference:+.1f} points {ends}, gained {len(found.gained)}, lost "
-        f"{len(found.lost)} of {found.problems}; at least {-100 * found.margin:g}"
+        f"{100 * comparison.difference:+.1f} points {ends}, gained {len(comparison.gained)}, lost "
+        f"{len(comparison.lost)} of {comparison.problems}; at least {-100 * comparison.margin:g}"
     )
-    smallest = found.detectable.difference
-    if found.decision == "undecided" and smallest is not None:
+    smallest = comparison.detectable.difference
+    if comparison.decision == "undecided" and smallest is not None:
         text += f"; this many samples could show {100 * smallest:.1f} points"
     return text
 

@@ -6,8 +6,8 @@ from assay import models
 from assay.formats.precision import precision
 from assay.models import EngineOptions
 from assay.quality.parity import compare
+from assay.quality.perplexity import BUILT_IN, load_text
 from assay.quality.qa.examination import Examination, QaCheck, QaItem, qa_checks
-from assay.quality.texts import BUILT_IN, load_text
 
 NAME = "parity"
 
@@ -24,11 +24,11 @@ def _ask(examination: Examination) -> list[QaItem]:
     )
     examination.digests["reference weights"] = reference.identity.weights_sha256
     text = load_text(BUILT_IN).content
-    found = compare(candidate, reference, examination.policy.parity[kind], text)
+    parity = compare(candidate, reference, examination.policy.parity[kind], text)
     reason = "; ".join(
-        f"{one.name} {one.value:.5g} (bound {one.bound:g})" for one in found.findings
+        f"{one.name} {one.value:.5g} (bound {one.bound:g})" for one in parity.findings
     )
-    return [QaItem(NAME, found.decision, f"{kind} weights: {reason}", found)]
+    return [QaItem(NAME, parity.decision, f"{kind} weights: {reason}", parity)]
 
 
 qa_checks.register(NAME)(

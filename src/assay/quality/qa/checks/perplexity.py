@@ -5,8 +5,8 @@ from __future__ import annotations
 from assay.models.scoring import open_scorer
 from assay.quality import perplexity
 from assay.quality.decision import at_most
+from assay.quality.perplexity import BUILT_IN, load_text
 from assay.quality.qa.examination import Examination, QaCheck, QaItem, qa_checks
-from assay.quality.texts import BUILT_IN, load_text
 
 NAME = "perplexity"
 SHORT_WINDOW = 256  # tokens: short texts have several windows
@@ -21,14 +21,14 @@ def _ask(examination: Examination) -> list[QaItem]:
     examination.digests[f"text {text.name}"] = text.sha256
     window = SHORT_WINDOW if text.name == BUILT_IN else 0
     with open_scorer(examination.kept_model()) as scorer:
-        found = perplexity.measure(scorer, text.content, min(window, scorer.context))
-    low = found.perplexity if found.low is None else found.low
-    high = found.perplexity if found.high is None else found.high
+        result = perplexity.measure(scorer, text.content, min(window, scorer.context))
+    low = result.perplexity if result.low is None else result.low
+    high = result.perplexity if result.high is None else result.high
     reason = (
-        f"{found.perplexity:.2f} [{low:.2f}, {high:.2f}] on {text.name}, at most "
+        f"{result.perplexity:.2f} [{low:.2f}, {high:.2f}] on {text.name}, at most "
         f"{tier.perplexity_max:g}"
     )
-    return [QaItem(NAME, at_most(low, high, tier.perplexity_max), reason, found)]
+    return [QaItem(NAME, at_most(low, high, tier.perplexity_max), reason, result)]
 
 
 qa_checks.register(NAME)(

@@ -9,15 +9,15 @@ NAME = "check"
 
 
 def _ask(examination: Examination) -> list[QaItem]:
-    found = list(check(str(examination.subject.model), model=examination.kept_model))
-    broken = [stage for stage in found if stage.status == "fail"]
-    figures = {stage.name: f"{stage.status}: {stage.reason}" for stage in found}
+    stages = list(check(str(examination.subject.model), model=examination.kept_model))
+    broken = [stage for stage in stages if stage.status == "fail"]
+    figures = {stage.name: f"{stage.status}: {stage.reason}" for stage in stages}
     if broken:
         reason = "; ".join(f"{stage.name}: {stage.reason}" for stage in broken)
         return [QaItem(NAME, "NO-GO", reason, figures)]
-    skipped = [stage.name for stage in found if stage.status == "skipped"]
+    skipped = [stage.name for stage in stages if stage.status == "skipped"]
     note = f", skipped {', '.join(skipped)}" if skipped else ""
-    return [QaItem(NAME, "GO", f"{len(found) - len(skipped)} stages pass{note}", figures)]
+    return [QaItem(NAME, "GO", f"{len(stages) - len(skipped)} stages pass{note}", figures)]
 
 
 qa_checks.register(NAME)(

@@ -16,14 +16,14 @@ def _ask(examination: Examination) -> list[QaItem]:
     config = BenchConfig(
         str(subject.model), subject.options, LONGEST - NEW_TOKENS, NEW_TOKENS, (1,), ROUNDS
     )
-    found = bench_model(examination.kept_model(), config)
-    spread = found.figures.decode_tokens_per_second
+    result = bench_model(examination.kept_model(), config)
+    spread = result.figures.decode_tokens_per_second
     if spread is None:
-        return [QaItem(NAME, "INCONCLUSIVE", "the model stops after one token", found)]
+        return [QaItem(NAME, "INCONCLUSIVE", "the model stops after one token", result)]
     reason = (
         f"{spread.median:.1f} tokens/s [{spread.min:.1f}, {spread.max:.1f}], at least {least:g}"
     )
-    return [QaItem(NAME, at_least(spread.min, spread.max, least), reason, found)]
+    return [QaItem(NAME, at_least(spread.min, spread.max, least), reason, result)]
 
 
 qa_checks.register(NAME)(

@@ -6,8 +6,7 @@ import csv
 import io
 
 from assay.data.printable import clean_line
-from assay.report.leaderboard.board import Cell, Leaderboard, LeaderboardBlock
-from assay.report.leaderboard.rendering import renderers
+from assay.report.leaderboard.board import Cell, Leaderboard, LeaderboardBlock, renderers
 
 OF_CELL = (
     "", "_low", "_high", "_state", "_publishable", "_marks", "_others", "_run", "_protocol",
@@ -33,12 +32,9 @@ def render_csv(board: Leaderboard) -> str:
     for number, block in enumerate(board.blocks, 1):
         for line in _lines(board, block):
             values = {"block": number, "settings": block.settings, **line}
-            writer.writerow({name: _text(value) for name, value in values.items()})
+            shown = {k: "" if v is None else clean_line(str(v)) for k, v in values.items()}
+            writer.writerow(shown)
     return file.getvalue()
-
-
-def _text(value: object) -> str:
-    return "" if value is None else clean_line(str(value))
 
 
 def _lines(board: Leaderboard, block: LeaderboardBlock) -> list[dict[str, object]]:
@@ -70,7 +66,7 @@ def _cell(benchmark: str, cell: Cell, protocol: str, *, groups: bool) -> dict[st
         cell.state, cell.result and cell.result.publishable,
         cell.result and " ".join(cell.result.marks), cell.others, cell.run, protocol,
     )  # fmt: skip
-    found: dict[str, object] = {
+    line: dict[str, object] = {
         f"{benchmark}{suffix}": value for suffix, value in zip(OF_CELL, values, strict=True)
     }
-    return {**found, f"{benchmark}_group": cell.group} if groups else found
+    return {**line, f"{benchmark}_group": cell.group} if groups else line

@@ -11,10 +11,8 @@ import json
 from collections.abc import Mapping
 
 from assay.data.printable import clean_line
-from assay.report.leaderboard.board import Leaderboard
-from assay.report.leaderboard.rendering import only_block, renderers
+from assay.report.leaderboard.board import Leaderboard, only_block, renderers
 from assay.runs import Result
-from assay.types import Estimate
 
 BASE = "base"
 # A score of theirs, and where it comes from: our benchmark and its group of tests, or all of them.
@@ -30,7 +28,7 @@ SOURCES: dict[str, tuple[tuple[str, str], ...]] = {
 @renderers.register("evalplus")
 def render_evalplus(board: Leaderboard) -> str:
     """Return an object with an entry for each model. Only complete results have a score."""
-    found = {}
+    models = {}
     for row in only_block(board, "evalplus").rows:
         results = {
             cell.result.benchmark: cell.result
@@ -38,33 +36,26 @@ def render_evalplus(board: Leaderboard) -> str:
             if cell and cell.result and cell.state == "complete"
             if not cell.result.config.problem_selection
         }
+        shown = (cell.result for cell in row.cells if cell and cell.result)
+        identities = [result.model_identity for result in shown]
         parameters = row.facts.parameters
-        found[clean_line(row.model)] = {
+        models[clean_line(row.model)] = {
             "link": "",
             "open-data": "NONE",
             "pass@1": {name: _score(results, places) for name, places in SOURCES.items()},
-            "prompted": any(
-                _is_prompted(cell.result) for cell in row.cells if cell and cell.result
-            ),
+            "prompted": any(one.prompt_form == "chat" for one in identities if one),
             "size": None if parameters is None else round(parameters / 1e9, 1),
             "marks": list(dict.fromkeys(name for one in results.values() for name in one.marks)),
         }
-    return json.dumps(found, indent=2) + "\n"
+    return json.dumps(models, indent=2) + "\n"
 
 
 def _score(results: Mapping[str, Result], places: tuple[tuple[str, str], ...]) -> float | None:
     for benchmark, group in places:
-        if benchmark in results and (estimate := _estimate(results[benchmark], group)):
+        if benchmark not in results:
+            continue
+        score = results[benchmark].results
+        scores = score.groups.get(group) if group else score
+        if scores and (estimate := scores.pass_at.get(1)):
             return round(100 * estimate.value, 1)
     return None
-
-
-def _estimate(result: Result, group: str) -> Estimate | None:
-    if not group:
-        return result.pass_at.get(1)
-    return result.results.groups[group].pass_at.get(1) if group in result.results.groups else None
-
-
-def _is_prompted(result: Result) -> bool:
-    identity = result.model_identity
-    return identity is not None and identity.prompt_form == "chat"

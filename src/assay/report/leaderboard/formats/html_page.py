@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from html import escape
 
-from assay.report.leaderboard.board import Leaderboard
+from assay.report.leaderboard.board import Leaderboard, renderers
 from assay.report.leaderboard.grid import Grid, GridCell, lay_out
-from assay.report.leaderboard.rendering import renderers
+from assay.report.pages.document import digest
 from assay.report.text import explain_mark, label_mark
-from assay.runs.marks import MARKS, MarkName
+from assay.runs.marks import MARKS
 
 STYLE = """
 :root { color-scheme: light dark; --line: #d0d7de; --head: #f3f5f7; --soft: #57606a; }
@@ -67,20 +65,13 @@ for (const table of document.querySelectorAll("table")) {
 """
 
 
-def _digest(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
 def _cell(cell: GridCell) -> str:
     value = "" if cell.value is None else f' data-value="{cell.value!r}"'
-    text = escape(cell.text)
-    shown = f"<strong>{text}</strong>" if cell.bold else text
-    return f"<td{value}>{' '.join([shown, *map(_mark, cell.marks)])}</td>"
-
-
-def _mark(name: MarkName) -> str:
-    title = escape(explain_mark(name))
-    return f'<span class="{MARKS[name].kind}" title="{title}">{escape(label_mark(name))}</span>'
+    parts = [f"<strong>{escape(cell.text)}</strong>" if cell.bold else escape(cell.text)]
+    for name in cell.marks:
+        kind, title = MARKS[name].kind, escape(explain_mark(name))
+        parts.append(f'<span class="{kind}" title="{title}">{escape(label_mark(name))}</span>')
+    return f"<td{value}>{' '.join(parts)}</td>"
 
 
 def _rows(rows: tuple[tuple[GridCell, ...], ...]) -> list[str]:
@@ -119,7 +110,7 @@ def _notes(notes: tuple[str, ...]) -> list[str]:
 @renderers.register("html")
 def render_html(board: Leaderboard) -> str:
     """Return a page. Its policy lets the browser load nothing and run only our own script."""
-    policy = f"default-src 'none'; style-src {_digest(STYLE)}; script-src {_digest(SCRIPT)}"
+    policy = f"default-src 'none'; style-src {digest(STYLE)}; script-src {digest(SCRIPT)}"
     lines = [
         "<!DOCTYPE html>",
         '<html lang="en">',

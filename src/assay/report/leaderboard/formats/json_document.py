@@ -5,8 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from assay.data import codec
-from assay.report.leaderboard.board import Cell, Column, Leaderboard, LeaderboardBlock, Row
-from assay.report.leaderboard.rendering import renderers
+from assay.report.leaderboard.board import (
+    Cell,
+    Column,
+    Leaderboard,
+    LeaderboardBlock,
+    Row,
+    renderers,
+)
 from assay.runs.marks import MARKS
 
 SCHEMA = 1

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from assay.report.leaderboard.board import Leaderboard
+from assay.report.leaderboard.board import Leaderboard, renderers
 from assay.report.leaderboard.grid import PARETO, Grid, GridCell, lay_out
-from assay.report.leaderboard.rendering import renderers
 from assay.report.text import label_mark
-from assay.runs.marks import MARKS, MarkName
+from assay.runs.marks import MARKS
 
 SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
@@ -26,15 +25,14 @@ def escape(text: str) -> str:
 
 
 def _cell(cell: GridCell, command: str = "") -> str:
+    """Return a cell. Of its marks, defects are in bold, properties in small letters."""
     text = escape(cell.text)
     name = r"\textbf" if cell.bold else command if text else ""
-    return " ".join([f"{name}{{{text}}}" if name else text, *map(_mark, cell.marks)])
-
-
-def _mark(name: MarkName) -> str:
-    """Return a defect in bold, a property in small letters."""
-    style = r"\textbf{" if MARKS[name].kind == "defect" else r"{\footnotesize "
-    return f"{style}{escape(label_mark(name))}}}"
+    parts = [f"{name}{{{text}}}" if name else text]
+    for mark in cell.marks:
+        style = r"\textbf{" if MARKS[mark].kind == "defect" else r"{\footnotesize "
+        parts.append(f"{style}{escape(label_mark(mark))}}}")
+    return " ".join(parts)
 
 
 def _line(row: tuple[GridCell, ...], command: str = "") -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 
-from assay.report.leaderboard.board import Leaderboard
+from assay.report.leaderboard.board import Leaderboard, renderers
 from assay.report.leaderboard.grid import Grid, GridCell, lay_out
-from assay.report.leaderboard.rendering import renderers
 from assay.report.text import label_mark
-from assay.runs.marks import MARKS, MarkName
+from assay.runs.marks import MARKS
 
 # Everything that starts an element of Markdown inside a line, or HTML.
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$])")
@@ -23,14 +22,14 @@ def escape(text: str) -> str:
 
 
 def _cell(cell: GridCell, style: str = "") -> str:
+    """Return a cell. Of its marks, defects are in bold, properties are code."""
     mark = "**" if cell.bold else style if cell.text not in ("", "-") else ""
     text = cell.text if SCORE.fullmatch(cell.text) else escape(cell.text)
-    return " ".join([f"{mark}{text}{mark}", *map(_mark, cell.marks)])
-
-
-def _mark(name: MarkName) -> str:
-    """Return a defect in bold, a property as code."""
-    return f"**{escape(label_mark(name))}**" if MARKS[name].kind == "defect" else f"`{name}`"
+    parts = [f"{mark}{text}{mark}"]
+    for name in cell.marks:
+        is_defect = MARKS[name].kind == "defect"
+        parts.append(f"**{escape(label_mark(name))}**" if is_defect else f"`{name}`")
+    return " ".join(parts)
 
 
 def _lines(row: tuple[GridCell, ...], style: str = "") -> str:

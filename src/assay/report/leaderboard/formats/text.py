@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from assay.report.leaderboard.board import Leaderboard
+from assay.report.leaderboard.board import Leaderboard, renderers
 from assay.report.leaderboard.grid import Grid, GridCell, lay_out
-from assay.report.leaderboard.rendering import renderers
 from assay.report.text import label_mark
 from assay.runs.marks import MARKS
 
@@ -38,10 +37,7 @@ def table_lines(board: Leaderboard) -> list[tuple[Span, ...]]:
 def _block_lines(grid: Grid) -> list[tuple[Span, ...]]:
     headings = tuple(map(GridCell, grid.headings))
     rows = [headings, *grid.rows, *grid.foreign]
-    widths = [
-        max(len("".join(span.text for span in _spans(cell))) for cell in column)
-        for column in zip(*rows, strict=True)
-    ]
+    widths = [max(_width(_spans(cell)) for cell in column) for column in zip(*rows, strict=True)]
     lines: list[tuple[Span, ...]] = [(Span(grid.title, bold=True),), (Span(grid.subtitle),)]
     lines += [(Span(grid.shared, colour=COLOURS["property"]),)] if grid.shared else []
     lines += [(Span(""),)]

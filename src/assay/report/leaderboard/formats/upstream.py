@@ -10,36 +10,28 @@ import json
 from typing import Any
 
 from assay.data.printable import clean_line
-from assay.report.leaderboard.board import Leaderboard
-from assay.report.leaderboard.rendering import only_block, renderers
-from assay.runs import Result
-from assay.types import Estimate
+from assay.report.leaderboard.board import Leaderboard, only_block, renderers
 
 
 @renderers.register("apr-leaderboard")
 def render_upstream(board: Leaderboard) -> str:
     """Return one entry for each complete run of the block."""
-    entries = [
-        _entry(row.model, cell.result, cell.estimate)
+    entries: list[dict[str, Any]] = [
+        {
+            "benchmark": f"{result.benchmark}{result.config.problem_selection}",
+            "model": clean_line(row.model).split("/")[-1].removesuffix(".apr"),
+            "strategy": result.config.prompt_strategy or "standard",
+            "pass_at_1": round(100 * cell.estimate.value, 2),
+            "passed": result.results.passed,
+            "total": result.results.total,
+            "errors": result.results.errors,
+            "timestamp": result.timestamp.split("T")[0],
+            "file": result.path.name,
+            "marks": result.marks,
+        }
         for row in only_block(board, "apr-leaderboard").rows
         for cell in row.cells
-        if cell and cell.result and cell.estimate and cell.state == "complete"
+        if cell and (result := cell.result) and cell.estimate and cell.state == "complete"
     ]
     entries.sort(key=lambda entry: -entry["pass_at_1"])
     return json.dumps(entries, indent=2) + "\n"
-
-
-def _entry(model: str, result: Result, estimate: Estimate) -> dict[str, Any]:
-    scores = result.results
-    return {
-        "benchmark": f"{result.benchmark}{result.config.problem_selection}",
-        "model": clean_line(model).split("/")[-1].removesuffix(".apr"),
-        "strategy": result.config.prompt_strategy or "standard",
-        "pass_at_1": round(100 * estimate.value, 2),
-        "passed": scores.passed,
-        "total": scores.total,
-        "errors": scores.errors,
-        "timestamp": result.timestamp.split("T")[0],
-        "file": result.path.name,
-        "marks": result.marks,
-    }

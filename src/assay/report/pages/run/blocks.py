@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from assay.prompts import name_parts
+from assay.report.pages.markup import join_key
 from assay.report.pages.run.data import RunData, RunSample
-from assay.report.pages.section import join_key
 
 CHUNK = 400_000  # characters of the texts that are packed together
 LONGEST_DETAIL = 200  # characters of a detail in the index; texts have all of it

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 from assay.errors import AssayError
 from assay.prompts import STANDARD
-from assay.report.inspection import find_prompts, reason_of, status_of
+from assay.report.inspection import find_prompts, loader_of, reason_of, status_of
 from assay.report.pages.run.outcomes import CallOutcome, find_outcome
 from assay.report.pages.sources import RunSource
-from assay.report.run_benchmarks import loader_of
 from assay.runs import RunReader
 from assay.runs.checks.run_folder import check_folder
 from assay.runs.result import SampleResult, read_samples

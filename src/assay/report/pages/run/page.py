@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from assay.report.pages.figures import run_figures, score_bar
-from assay.report.pages.markup import facts, link, text
+from assay.report.pages.markup import (
+    PageLink,
+    PageSection,
+    could_show,
+    count,
+    day,
+    ends,
+    facts,
+    join_key,
+    link,
+    percent,
+    text,
+)
 from assay.report.pages.run.blocks import index_name
 from assay.report.pages.run.data import RunData
 from assay.report.pages.run.scores import list_checks, render_tables, render_tiles
-from assay.report.pages.section import PageLink, PageSection, join_key
-from assay.report.pages.words import could_show, count, day, ends, percent
 from assay.report.summary import describe_settings
 from assay.report.text import advise_on_form, duration, label_mark
 from assay.runs import Result

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from assay.report.pages.figures import interval_cell
-from assay.report.pages.markup import panel, table, text, tiles
-from assay.report.pages.words import count, percent, range_of
+from assay.report.pages.markup import count, panel, percent, range_of, table, text, tiles
 from assay.runs import Result
 from assay.runs.result import BreakdownResult, Dependence
 

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 class SkippedError(Exception):
-    """Report that this cannot be judged here. The text says why."""
+    """An error that says why this cannot be judged here."""
 
 
 class EngineOnlyError(SkippedError):
-    """Report that only the engine that runs the model can judge this."""
+    """An error for what only the engine that runs the model can judge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class TensorPart:
 
 @dataclass(frozen=True, slots=True)
 class Tokenizer:
-    """Hold a file for the tokenizers library, or its content."""
+    """A file for the tokenizers library, or its content."""
 
     path: str = ""
     content: str = ""  # JSON
@@ -53,15 +53,15 @@ class Tokenizer:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Hold a chat template. ``marks`` are the special tokens that it may name."""
+    """A chat template. ``marks`` are the special tokens that it may name."""
 
     text: str
     marks: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
-    """Hold what a file's header says. All functions may raise ModelError or SkippedError."""
+class Contents:
+    """The contents of a model's file. All functions may raise ModelError or SkippedError."""
 
     summary: str
     parts: Callable[[], Sequence[TensorPart]]
@@ -113,10 +113,10 @@ def _overlaps(parts: Iterable[TensorPart]) -> Iterator[str]:
 
 def marks_of(settings: Mapping[str, Any]) -> dict[str, str]:
     """Return the special tokens of a tokenizer_config.json, which are texts or objects."""
-    found = {}
+    marks = {}
     for name in ("bos_token", "eos_token", "unk_token", "pad_token"):
         token = settings.get(name)
         text = token.get("content") if isinstance(token, dict) else token
         if isinstance(text, str):
-            found[name] = text
-    return found
+            marks[name] = text
+    return marks

@@ -9,10 +9,12 @@ from __future__ import annotations
 import importlib
 import math
 import numbers
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.data import codec
 from assay.data.reading import FileReader
@@ -27,12 +29,7 @@ from assay.quality.contracts.files import (
     read_contracts,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from importlib.resources.abc import Traversable
-
-    Subject = Callable[..., Any]
-
+Subject = Callable[..., Any]
 FOLDER = "contracts"  # in the package when it is installed, else in the checkout
 FILES = FileReader(ContractError, "Give a YAML file; see docs/quality.md", 1 << 20, unpack=False)
 SHOWN = 120  # characters of a value
@@ -40,7 +37,7 @@ SHOWN = 120  # characters of a value
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Hold the outcome of one line of a contract."""
+    """The outcome of one line of a contract."""
 
     contract: str
     id: str
@@ -55,21 +52,21 @@ def contract_files() -> list[Traversable]:
     packaged = resources.files("assay") / FOLDER
     folder = packaged if packaged.is_dir() else Path(__file__).parents[4] / FOLDER
     files = folder.iterdir() if folder.is_dir() else ()
-    found = sorted((f for f in files if f.name.endswith(".yaml")), key=lambda file: file.name)
-    if not found:
+    contracts = sorted((f for f in files if f.name.endswith(".yaml")), key=lambda file: file.name)
+    if not contracts:
         raise ContractError("contracts: missing from this installation. Install assay again.")
-    return found
+    return contracts
 
 
 def load(files: Sequence[Traversable]) -> list[Contract]:
-    found = []
+    contracts = []
     for file in files:
         text = file.read_text("utf-8") if not isinstance(file, Path) else FILES.read_text(file)
-        found += read_contracts(file.name, text)
-    names = [contract.name for contract in found]
+        contracts += read_contracts(file.name, text)
+    names = [contract.name for contract in contracts]
     if twice := [name for name in names if names.count(name) > 1]:
         raise ContractError(f"contract {twice[0]}: defined twice. Rename one.")
-    return found
+    return contracts
 
 
 def execute(contract: Contract) -> Iterator[Check]:
@@ -94,28 +91,28 @@ def _find_fault(contract: Contract, wrong: WrongSubject, subject: Subject) -> st
     """Return why a wrong subject shows nothing, or an empty text if it breaks all it names."""
     try:
         other = eval(compile_expression(wrong.subject), {**KNOWN, "f": subject})
-        kept = [
+        unbroken = [
             check.id
             for check in contract.terms.checks
             if check.id in wrong.breaks and not _find_failure(contract, check, other, wrong=True)
         ]
     except Exception as error:
         return f"fails in another way: {_show(error)}"
-    return f"does not break {', '.join(kept)}" if kept else ""
+    return f"does not break {', '.join(unbroken)}" if unbroken else ""
 
 
 def _subject(contract: Contract) -> Subject:
     name = contract.terms.subject
     module, _, function = name.partition(":")
     try:
-        found: Subject = getattr(importlib.import_module(module), function)
+        subject: Subject = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError, ValueError) as error:
         raise ContractError(
             f"{contract.file}, contract {contract.name}: unknown subject {name} ({error})."
         ) from error
-    if not callable(found):
+    if not callable(subject):
         raise ContractError(f"{contract.file}, contract {contract.name}: {name} is not a function.")
-    return found
+    return subject
 
 
 def _find_failure(
@@ -147,7 +144,7 @@ def _find_failure(
 def _run_test(test: FalsificationTest, subject: Subject, *, wrong: bool) -> str:
     positional, named = test.arguments()
     try:
-        given = subject(*positional, **named)
+        value = subject(*positional, **named)
     except Exception as error:
         if test.raises:
             names = [kind.__name__ for kind in type(error).__mro__]
@@ -156,26 +153,26 @@ def _run_test(test: FalsificationTest, subject: Subject, *, wrong: bool) -> str:
             raise
         return f"raised {error!r}"
     if test.raises:
-        return f"returned {_show(given)} and did not raise {test.raises}"
-    if _are_alike(codec.to_json(given), test.expect, test.tolerance):
+        return f"returned {_show(value)} and did not raise {test.raises}"
+    if _are_alike(codec.to_json(value), test.expect, test.tolerance):
         return ""
-    return f"returned {_show(given)}, not {_show(test.expect)}"
+    return f"returned {_show(value)}, not {_show(test.expect)}"
 
 
-def _are_alike(given: Any, expected: Any, tolerance: float) -> bool:
+def _are_alike(value: Any, expected: Any, tolerance: float) -> bool:
     """Compare numbers within the tolerance, all else exactly. Tuples count as lists."""
-    if _is_number(given) and _is_number(expected):
-        both_nan = math.isnan(given) and math.isnan(expected)
-        return both_nan or bool(given == expected or abs(given - expected) <= tolerance)
-    if isinstance(given, dict) and isinstance(expected, dict):
-        return given.keys() == expected.keys() and all(
-            _are_alike(given[name], expected[name], tolerance) for name in expected
+    if _is_number(value) and _is_number(expected):
+        both_nan = math.isnan(value) and math.isnan(expected)
+        return both_nan or bool(value == expected or abs(value - expected) <= tolerance)
+    if isinstance(value, dict) and isinstance(expected, dict):
+        return value.keys() == expected.keys() and all(
+            _are_alike(value[name], expected[name], tolerance) for name in expected
         )
-    if isinstance(given, list | tuple) and isinstance(expected, list):
-        return len(given) == len(expected) and all(
-            _are_alike(one, other, tolerance) for one, other in zip(given, expected, strict=True)
+    if isinstance(value, list | tuple) and isinstance(expected, list):
+        return len(value) == len(expected) and all(
+            _are_alike(one, other, tolerance) for one, other in zip(value, expected, strict=True)
         )
-    return type(given) is type(expected) and bool(given == expected)
+    return type(value) is type(expected) and bool(value == expected)
 
 
 def _is_number(value: Any) -> bool:

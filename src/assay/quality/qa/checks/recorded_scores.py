@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-from typing import TYPE_CHECKING
-
 from assay import runs
 from assay.data.printable import quantity
-from assay.data.reading import FileReader
-from assay.errors import RunError
-from assay.protocol import compute_options
+from assay.protocol import RecordedProtocol, compute_options
 from assay.quality.decision import at_least
 from assay.quality.qa.examination import Examination, QaCheck, QaItem, qa_checks
+from assay.runs import Result
+from assay.types import ModelIdentity
 
-if TYPE_CHECKING:
-    from assay.protocol import RecordedProtocol
-    from assay.runs import Result
-    from assay.types import ModelIdentity
-
-RESULT_FILES = FileReader(RunError, "Restore it from a copy, or delete it", follow=False)
 IDENTITY = (
     "engine", "weights_sha256", "tokenizer_sha256", "template_sha256", "prompt_form", "variant",
 )  # fmt: skip
@@ -46,9 +37,7 @@ def _scores(examination: Examination, benchmark: str) -> list[QaItem]:
         remedy = f"run 'assay eval {benchmark}'"
         reason = f"no result of this model for the whole benchmark{partial}; {remedy}"
         return [QaItem(f"{benchmark} {figure}", "INCONCLUSIVE", reason) for figure in wanted]
-    examination.digests[f"result {newest.run}"] = hashlib.sha256(
-        RESULT_FILES.read_bytes(newest.path)
-    ).hexdigest()
+    examination.add_digest(newest)
     return [_score(benchmark, figure, least, newest) for figure, least in wanted.items()]
 
 
@@ -79,8 +68,8 @@ def is_whole(result: Result) -> bool:
 
 def _score(benchmark: str, figure: str, least: float, result: Result) -> QaItem:
     name = f"{benchmark} {figure}"
-    found = {f"pass_at_{k}": one for k, one in result.pass_at.items()}.get(figure)
-    if found is None:
+    estimate = {f"pass_at_{k}": one for k, one in result.pass_at.items()}.get(figure)
+    if estimate is None:
         k, n = figure.removeprefix("pass_at_"), result.config.num_samples
         why = f"{result.run} does not contain it"
         if k.isdecimal() and int(k) > n:
@@ -89,14 +78,14 @@ def _score(benchmark: str, figure: str, least: float, result: Result) -> QaItem:
         return QaItem(name, "INCONCLUSIVE", why)
     return QaItem(
         name,
-        at_least(found.low, found.high, least),
-        f"{100 * found.value:.1f} % [{100 * found.low:.1f}, {100 * found.high:.1f}] in "
+        at_least(estimate.low, estimate.high, least),
+        f"{100 * estimate.value:.1f} % [{100 * estimate.low:.1f}, {100 * estimate.high:.1f}] in "
         f"{result.run}, at least {100 * least:g} %",
         {
-            "value": found.value, "low": found.low, "high": found.high, "problems": found.problems,
-            "level": found.level, "method": found.method,
+            name: getattr(estimate, name)
+            for name in ("value", "low", "high", "problems", "level", "method")
         },
-    )  # fmt: skip
+    )
 
 
 qa_checks.register("scores")(QaCheck(order=50, is_asked=lambda e: bool(e.tier.scores), ask=_ask))

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from assay.errors import ModelError, install_hint
 from assay.formats.format import find_format
-from assay.models import EngineOptions, open_model
+from assay.models import EngineOptions, Model, ModelReference, open_model
 from assay.models.scoring import open_scorer
-from assay.quality.check.opened import SkippedError
+from assay.quality.check.contents import SkippedError
 from assay.quality.check.texts import MESSAGE, TEXTS, same_text
 from assay.types import Decoding, Message, Prompt, Request
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from assay.models import Model, ModelReference
-    from assay.types import Completion
 
 START = "def add(a, b):\n    return"
 TOKENS = 8
@@ -62,7 +56,13 @@ def forward(model: Model) -> str:
 
 def sample(model: Model) -> str:
     """Generate the likeliest tokens after a line of code. They must be text."""
-    done = _complete(model)
+    request = Request("check", 0, Prompt(text=START), Decoding(max_tokens=TOKENS), 0)
+    try:
+        (done,) = model.generate([request])
+    except ModelError as error:
+        raise _classify(error) from error
+    if done.error:
+        raise ModelError(done.error)
     if not done.text and done.tokens_generated <= 1:
         return f"after {START!r} the model generates nothing"
     if not done.text.strip("\ufffd\x00"):
@@ -79,9 +79,9 @@ def round_trip(model: Model) -> str:
     at = 0
     # A token that is a part of a character is decoded as the replacement character.
     for part in re.split("\ufffd+", back):
-        if (found := text.find(part, at)) < 0 or (not at and found):
+        if (start := text.find(part, at)) < 0 or (not at and start):
             raise ModelError(same_text(text, back))
-        at = found + len(part)
+        at = start + len(part)
     if at < len(text) and not back.endswith("\ufffd"):
         raise ModelError(same_text(text, back))
     return f"{len(TEXTS)} texts survive a round trip through {len(rendered.tokens)} tokens"
@@ -93,17 +93,6 @@ def chat(model: Model) -> str:
     if MESSAGE not in text:
         raise ModelError(f"the rendered chat does not contain the message: {text[:80]!r}")
     return f"a message of {len(MESSAGE)} characters renders to {len(text)}"
-
-
-def _complete(model: Model) -> Completion:
-    request = Request("check", 0, Prompt(text=START), Decoding(max_tokens=TOKENS), 0)
-    try:
-        (done,) = model.generate([request])
-    except ModelError as error:
-        raise _classify(error) from error
-    if done.error:
-        raise ModelError(done.error)
-    return done
 
 
 def _classify(error: ModelError) -> Exception:

@@ -6,18 +6,19 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from assay.data import codec
+from assay.report.pages import sources
 from assay.report.pages.figures import bench_figure, parity_figure
-from assay.report.pages.markup import facts, panel, table, text, tiles
-from assay.report.pages.model.documents import (
-    TITLES,
-    CheckDocument,
-    Measurement,
-    ParityDocument,
-    PerplexityDocument,
-    QaDocument,
+from assay.report.pages.markup import (
+    PageSection,
+    count,
+    day,
+    facts,
+    join_key,
+    panel,
+    table,
+    text,
+    tiles,
 )
-from assay.report.pages.section import PageSection, join_key
-from assay.report.pages.words import count, day
 from assay.report.text import duration
 from assay.runs.stores.bench_files import BenchFile, Spread
 from assay.types import ModelIdentity
@@ -36,29 +37,28 @@ MACHINE = {
 }
 
 
-def render_measurement(found: Measurement) -> PageSection:
+def render_measurement(measurement: sources.Measurement) -> PageSection:
     """Return the page of a measurement."""
-    document: Any = found.document
-    body = RENDERERS[found.kind](document)
+    body = RENDERERS[measurement.kind](measurement.document)
     html = (
-        f'<header class="title"><p class="eyebrow">{text(TITLES[found.kind])}</p>'
-        f"<h1>{text(document.name)}</h1></header>{body}"
-        f'<p class="note">From {text(found.path.name)}.</p>'
+        f'<header class="title"><p class="eyebrow">{text(sources.TITLES[measurement.kind])}</p>'
+        f"<h1>{text(measurement.name)}</h1></header>{body}"
+        f'<p class="note">From {text(measurement.path.name)}.</p>'
     )
-    return PageSection(join_key("model", found.key), found.title, html)
+    return PageSection(join_key("model", measurement.key), measurement.title, html)
 
 
-def summarize_measurement(found: Measurement) -> str:
+def summarize_measurement(measurement: sources.Measurement) -> str:
     """Return the main figure or the decision of a measurement as HTML, for a table."""
-    match found.document:
-        case PerplexityDocument(results=figures):
+    match measurement.document:
+        case sources.PerplexityDocument(results=figures):
             return f"{figures.perplexity:.3f}"
         case BenchFile() as bench:
-            fastest = _fastest(bench)
-            return f"{_number(fastest[1])} tokens/s" if fastest else ""
-        case CheckDocument(sound=sound):
+            rate = bench.highest_rate
+            return "" if rate is None else f"{_number(rate)} tokens/s"
+        case sources.CheckDocument(sound=sound):
             return _verdict("sound" if sound else "not sound")
-        case ParityDocument(decision=decision) | QaDocument(decision=decision):
+        case sources.ParityDocument(decision=decision) | sources.QaDocument(decision=decision):
             return _verdict(decision)
 
 
@@ -70,12 +70,13 @@ def _hero(headline: str, sentence: str, shown: str, rows: Iterable[tuple[str, st
 
 
 def _big(figure: str, what: str) -> str:
-    shown = f'<span class="figure">{figure}</span><span class="what">{what}</span>'
-    return f'<p class="big">{shown}</p>'
+    return (
+        f'<p class="big"><span class="figure">{figure}</span><span class="what">{what}</span></p>'
+    )
 
 
-def _perplexity(found: PerplexityDocument) -> str:
-    figures = found.results
+def _perplexity(document: sources.PerplexityDocument) -> str:
+    figures = document.results
     headline = _big(f"{figures.perplexity:.3f}", "perplexity")
     sentence = "The text is too short for an interval."
     if figures.low is not None and figures.high is not None:
@@ -91,20 +92,20 @@ def _perplexity(found: PerplexityDocument) -> str:
         ]
     )
     rows = [
-        ("Text", text(found.dataset.name)),
+        ("Text", text(document.dataset.name)),
         ("Tokens", f"{figures.tokens:,}"),
         ("Bytes", f"{figures.bytes:,}"),
         ("Window", f"{figures.window:,}, stride {figures.stride:,}"),
-        ("Device", "GPU" if found.used_gpu else "CPU"),
-        ("Took", duration(found.seconds) if found.seconds else ""),
+        ("Device", "GPU" if document.used_gpu else "CPU"),
+        ("Took", duration(document.seconds) if document.seconds else ""),
     ]
-    return _hero(headline, sentence, shown, rows) + _identity(found.model)
+    return _hero(headline, sentence, shown, rows) + _identity(document.model)
 
 
-def _bench(found: BenchFile) -> str:
-    figures, fastest = found.figures, _fastest(found)
-    headline = _big(_number(fastest[1]), "tokens per second") if fastest else ""
-    memory = found.gpu_peak_memory_mb or found.peak_memory_mb
+def _bench(bench: BenchFile) -> str:
+    figures, rate = bench.figures, bench.highest_rate
+    headline = "" if rate is None else _big(_number(rate), "tokens per second")
+    memory = bench.gpu_peak_memory_mb or bench.peak_memory_mb
     shown = tiles(
         [
             ("first token", *_tile_of(figures.time_to_first_token_ms, "ms")),
@@ -114,56 +115,51 @@ def _bench(found: BenchFile) -> str:
         ]
     )
     rows = [
-        ("Load", duration(found.load_s) if found.load_s else ""),
-        ("Device", "GPU" if found.used_gpu else "CPU"),
-        ("Measured", text(day(found.timestamp))),
+        ("Load", duration(bench.load_s) if bench.load_s else ""),
+        ("Device", "GPU" if bench.used_gpu else "CPU"),
+        ("Measured", text(day(bench.timestamp))),
         *(
-            (name, text(f"{_grouped(found.machine[key])}{unit}"))
+            (name, text(f"{value:,}{unit}" if isinstance(value, int) else f"{value}{unit}"))
             for key, (name, unit) in MACHINE.items()
-            if _is_short(found.machine.get(key))
+            if isinstance(value := bench.machine.get(key), str | int | float)
+            if value and len(str(value)) < 80
         ),
     ]
     batches = [
-        (str(b.sequences), *_spread(b.tokens_per_second), f"{b.seconds.median:.2f}")
+        (
+            str(b.sequences),
+            *(
+                f"{getattr(b.tokens_per_second, n):,.1f}" if b.tokens_per_second else ""
+                for n in ("median", "min", "max")
+            ),
+            f"{b.seconds.median:.2f}",
+        )
         for b in figures.batches
     ]
     headings = ("Sequences", "Tokens/s", "Lowest", "Highest", "Seconds")
     return (
-        f"{_hero(headline, _load(found), shown, rows)}"
-        f'<div class="panels">{bench_figure(found)}'
+        f"{_hero(headline, _load(bench), shown, rows)}"
+        f'<div class="panels">{bench_figure(bench)}'
         f"{panel('Batches', table('Table of batches', headings, batches, left=0))}</div>"
-        f"{_identity(found.model_identity)}"
+        f"{_identity(bench.model_identity)}"
     )
 
 
-def _fastest(found: BenchFile) -> tuple[int, float] | None:
-    """Return the number of sequences at once with the most tokens per second."""
-    rates = (
-        (batch.sequences, batch.tokens_per_second.median)
-        for batch in found.figures.batches
-        if batch.tokens_per_second
-    )
-    return max(rates, key=lambda one: one[1], default=None)
-
-
-def _load(found: BenchFile) -> str:
-    """Return a sentence about what the engine had to do."""
-    fastest = _fastest(found)
-    sizes = [found.settings.get(name) for name in ("prompt_tokens", "new_tokens")]
-    if fastest is None:
+def _load(bench: BenchFile) -> str:
+    """Return a sentence about what the engine had to do when it was fastest."""
+    batches = [(b.sequences, b.tokens_per_second) for b in bench.figures.batches]
+    rates = {sequences: spread.median for sequences, spread in batches if spread}
+    sizes = [bench.settings.get(name) for name in ("prompt_tokens", "new_tokens")]
+    if not rates:
         return ""
     each = ""
     if all(isinstance(size, int) for size in sizes):
         each = f", each with a prompt of {sizes[0]:,} tokens and up to {sizes[1]:,} new ones"
-    return f"With {count(fastest[0], 'sequence')} at once{each}."
+    return f"With {count(max(rates, key=rates.__getitem__), 'sequence')} at once{each}."
 
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}"
-
-
-def _grouped(value: object) -> object:
-    return f"{value:,}" if isinstance(value, int) else value
 
 
 def _tile_of(spread: Spread | None, unit: str) -> tuple[str, str]:
@@ -173,47 +169,37 @@ def _tile_of(spread: Spread | None, unit: str) -> tuple[str, str]:
     return f"{_number(spread.median)} {unit}", ends
 
 
-def _spread(spread: Spread | None) -> tuple[str, str, str]:
-    if spread is None:
-        return "", "", ""
-    return f"{spread.median:,.1f}", f"{spread.min:,.1f}", f"{spread.max:,.1f}"
-
-
-def _is_short(value: object) -> bool:
-    return isinstance(value, str | int | float) and bool(value) and len(str(value)) < 80
-
-
-def _parity(found: ParityDocument) -> str:
-    alike = found.agreement
+def _parity(parity: sources.ParityDocument) -> str:
+    alike = parity.agreement
     shown = tiles(
         [
             ("same top token", f"{100 * alike.top1_agreement:.2f} %", ""),
             ("mean KL", f"{alike.kl_mean:.3g}", "nats per token"),
             ("mean cosine", f"{alike.cosine_mean:.5f}", "of logits"),
-            ("perplexity", f"{100 * found.perplexity_gap:+.2f} %", "against the reference"),
+            ("perplexity", f"{100 * parity.perplexity_gap:+.2f} %", "against the reference"),
         ]
     )
     rows = [
-        ("Reference", text(f"{found.reference.name} ({found.reference.engine})")),
+        ("Reference", text(f"{parity.reference.name} ({parity.reference.engine})")),
         ("Largest KL", f"{alike.kl_max:.3g} nats"),
         ("Least cosine", f"{alike.cosine_min:.5f}"),
-        ("Same greedy texts", f"{found.divergence.same} of {found.divergence.of}"),
-        ("Perplexity", f"{found.candidate_perplexity:.4f}"),
-        ("Perplexity of the reference", f"{found.reference_perplexity:.4f}"),
-        ("Positions", f"{alike.positions:,} in {count(found.prompts, 'prompt')}"),
+        ("Same greedy texts", f"{parity.divergence.same} of {parity.divergence.of}"),
+        ("Perplexity", f"{parity.candidate_perplexity:.4f}"),
+        ("Perplexity of the reference", f"{parity.reference_perplexity:.4f}"),
+        ("Positions", f"{alike.positions:,} in {count(parity.prompts, 'prompt')}"),
     ]
     findings = [
         (text(one.name), f"{one.value:.5g}", f"{one.bound:g}", _verdict(one.decision))
-        for one in found.findings
+        for one in parity.findings
     ]
     headings = ("Question", "Value", "Bound", "Decision")
-    met = _met([one.decision for one in found.findings], "threshold", "is met", "are met")
-    sentence = f"{met}. Precision of the weights: {found.precision}."
+    met = _met([one.decision for one in parity.findings], "threshold", "is met", "are met")
+    sentence = f"{met}. Precision of the weights: {parity.precision}."
     return (
-        f"{_hero(_decision(found.decision), sentence, shown, rows)}"
-        f'<div class="panels">{parity_figure(found)}'
+        f"{_hero(_decision(parity.decision), sentence, shown, rows)}"
+        f'<div class="panels">{parity_figure(parity)}'
         f"{panel('Findings', table('Table of findings', headings, findings))}</div>"
-        f"{_identity(found.model)}"
+        f"{_identity(parity.model)}"
     )
 
 
@@ -223,43 +209,40 @@ def _met(decisions: Sequence[str], noun: str, one: str, several: str) -> str:
     return f"{good:,} of {count(len(decisions), noun)} {one if len(decisions) == 1 else several}"
 
 
-def _check(found: CheckDocument) -> str:
-    rows = [(text(s.name), _verdict(s.status), text(s.reason)) for s in found.stages]
+def _check(check: sources.CheckDocument) -> str:
+    rows = [(text(s.name), _verdict(s.status), text(s.reason)) for s in check.stages]
     content = table("Table of stages", ("Stage", "Status", "Finding"), rows, left=3)
-    sentence = _met([stage.status for stage in found.stages], "stage", "passes", "pass")
-    decision = _decision("sound" if found.sound else "not sound")
+    sentence = _met([stage.status for stage in check.stages], "stage", "passes", "pass")
+    decision = _decision("sound" if check.sound else "not sound")
     return f"{_hero(decision, f'{sentence}.', '', ())}{panel('Stages', content)}"
 
 
-def _qa(found: QaDocument) -> str:
-    rows = [(text(i.name), _verdict(i.decision), text(i.reason)) for i in found.items]
+def _qa(document: sources.QaDocument) -> str:
+    rows = [(text(i.name), _verdict(i.decision), text(i.reason)) for i in document.items]
     evidence = "".join(
-        f"<details><summary>{text(item.name)}</summary><pre>"
-        f"{text_block(codec.pretty(item.figures))}</pre></details>"
-        for item in found.items
+        f"<details><summary>{text(item.name)}</summary><pre>{lines}</pre></details>"
+        for item in document.items
         if item.figures
+        for figures in [codec.pretty(item.figures)[:LONGEST_FIGURES]]
+        for lines in ["\n".join(map(text, figures.splitlines()))]
     )
-    digests = facts((name, f"<code>{text(value)}</code>") for name, value in found.sha256.items())
+    digests = facts(
+        (name, f"<code>{text(value)}</code>") for name, value in document.sha256.items()
+    )
     about = [
-        ("Tier", text(found.tier)),
-        ("Examined", text(day(found.timestamp))),
-        ("assay", text(found.assay)),
-        ("Machine", text(found.platform)),
+        ("Tier", text(document.tier)),
+        ("Examined", text(day(document.timestamp))),
+        ("assay", text(document.assay)),
+        ("Machine", text(document.platform)),
     ]
-    met = _met([item.decision for item in found.items], "question", "is GO", "are GO")
-    sentence = f"{met} in the tier {found.tier}."
+    met = _met([item.decision for item in document.items], "question", "is GO", "are GO")
+    sentence = f"{met} in the tier {document.tier}."
     headings = ("Question", "Decision", "Reason")
     return (
-        f"{_hero(_decision(found.decision), sentence, '', about)}"
+        f"{_hero(_decision(document.decision), sentence, '', about)}"
         f"{panel('Questions', table('Table of questions', headings, rows, left=3))}"
-        f"{panel('Evidence', evidence)}{panel('Digests', digests)}{_identity(found.model)}"
+        f"{panel('Evidence', evidence)}{panel('Digests', digests)}{_identity(document.model)}"
     )
-
-
-def text_block(content: str) -> str:
-    """Return a text of several lines as HTML."""
-    shown = content[:LONGEST_FIGURES]
-    return "\n".join(text(line) for line in shown.splitlines())
 
 
 def _decision(decision: str) -> str:

@@ -1,1 +1,0 @@
-"""Show models by benchmarks."""

@@ -1,1 +1,0 @@
-"""Show what commands measured of a model."""
