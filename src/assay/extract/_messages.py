@@ -1,15 +1,19 @@
-"""Define messages between the harness and a worker process about one text, as JSON lists."""
+"""The messages between the harness and a worker process, as JSON. The worker imports only this.
+
+A batch is a list of ``TextRequest``, each a JSON list, and its reply a list of ``Extraction``, each
+a JSON object.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from assay.types import Program, PromptForm
 
 
 class TextRequest(NamedTuple):
-    """Hold a text to extract a program from, and what the rules need of its problem."""
+    """A text to extract a program from, and what the rules need of its problem."""
 
     text: str
     prompt: str
@@ -26,55 +30,18 @@ class TextRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Hold the lines that one rule removed (-) and added (+)."""
+    """The lines that one rule removed (-) and added (+)."""
 
     rule: str
     lines: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class ExtractionReply:
-    """The program in a text, an alternative if it fails, or why there is none."""
+class Extraction:
+    """The program in a text, or the reason and detail of the verdict if there is none."""
 
-    program: Program | None = None
-    alternative: Program | None = None
+    program: Program
+    reason: str = ""
+    detail: str = ""
     changes: tuple[Change, ...] = ()
-    error: str = ""
-
-
-def encode_reply(reply: ExtractionReply) -> list[Any]:
-    """Return a reply as JSON-ready data: a program is its code and its rule."""
-    programs = [one and [one.code, one.rule] for one in (reply.program, reply.alternative)]
-    return [*programs, [[change.rule, change.lines] for change in reply.changes], reply.error]
-
-
-def decode_reply(data: list[Any]) -> ExtractionReply:
-    """Parse a reply. Raise ValueError or TypeError if it is malformed."""
-    program, alternative, changes, error = data
-    if not isinstance(error, str):
-        raise TypeError("an error must be a string")
-    return ExtractionReply(
-        _decode_program(program),
-        _decode_program(alternative),
-        tuple(_decode_change(change) for change in changes),
-        error,
-    )
-
-
-def _decode_program(data: list[Any] | None) -> Program | None:
-    if data is None:
-        return None
-    code, rule = _strings(data)
-    return Program(code, rule)
-
-
-def _decode_change(data: list[Any]) -> Change:
-    rule, lines = data
-    (name,) = _strings([rule])
-    return Change(name, _strings(lines))
-
-
-def _strings(data: list[Any]) -> tuple[str, ...]:
-    if not all(isinstance(text, str) for text in data):
-        raise TypeError("code, rules and lines must be strings")
-    return tuple(data)
+    alternative: Program | None = None  # to be judged if the program fails

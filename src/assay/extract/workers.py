@@ -8,32 +8,131 @@ which a worker fails alone has no program, with the reason ``extraction``.
 from __future__ import annotations
 
 import contextlib
+import json
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
+from assay.data import codec
 from assay.errors import ExtractionError
 from assay.extract import NO_CODE
-from assay.extract._messages import Change
-from assay.extract._process import (
-    Extraction,
-    ExtractionLimits,
-    ExtractionRequest,
-    ExtractorLostError,
-    WorkerProcess,
-)
-from assay.work import pool
+from assay.extract._messages import Change, Extraction, TextRequest
+from assay.types import Problem, PromptForm
+from assay.work import PAUSE, pool
 from assay.work.machine import usable_cores
+from assay.work.process import ChildProcess
 
 __all__ = ["PAUSE", "Change", "Extraction", "ExtractionLimits", "ExtractionRequest", "Extractor"]
 
 LONGEST = 1 << 20  # characters; finding code takes time that grows with them
 BATCH_TEXTS, BATCH_CHARACTERS = 32, 1 << 17
-DEFAULT_LIMITS = ExtractionLimits()
-PAUSE = None  # among requests: the next one may take long to come
+START_S = 60.0
+REPLY_BYTES = 1 << 28
+SCRIPT = (
+    "import sys; sys.path.append(sys.argv[1]); from assay.extract._worker import main;"
+    "main(int(sys.argv[4]), 0, float(sys.argv[2]), int(sys.argv[3]))"
+)
+# No site packages: to find them takes longer than to import the rules.
+OPTIONS = ("-I", "-S", "-B", "-c", SCRIPT, str(Path(__file__).parents[2]))
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionLimits:
+    """The resources that extraction may use for one text."""
+
+    cpu_s: float = 10.0
+    wall_s: float = 60.0  # ends a process that uses no CPU time for so long
+    memory_mb: int = 1024
+
+
+DEFAULT_LIMITS = ExtractionLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionRequest:
+    """A text to extract a program from."""
+
+    text: str
+    problem: Problem
+    form: PromptForm
+    without: frozenset[str] = frozenset()  # rules to leave out
+    explain: bool = False
+
+    def encode(self) -> TextRequest:
+        """Return what a worker needs."""
+        problem, tests = self.problem, self.problem.tests
+        without = tuple(sorted(self.without.union(problem.without_rules)))
+        answer = (tests.answer.kind, tests.answer.function) if tests.answer else ()
+        return TextRequest(
+            self.text, problem.begun or problem.prompt, tests.entry_point, tests.code,
+            tests.preamble, self.form, without, self.explain, answer, problem.only_rule,
+            problem.suffix,
+        )  # fmt: skip
+
+
+class ExtractorLostError(Exception):
+    """A worker ended or gave no answer. ``certain``: only the text can be the cause."""
+
+    def __init__(self, why: str, *, certain: bool = False) -> None:
+        super().__init__(why)
+        self.certain = certain
+
+
+class ExtractionProcess(ChildProcess):
+    """A process that is ready for batches. Only ``kill`` may be called from any thread."""
+
+    def __init__(self, limits: ExtractionLimits, interpreter: str = sys.executable) -> None:
+        self._limits = limits
+        arguments = (interpreter, *OPTIONS, str(limits.cpu_s), str(limits.memory_mb))
+        try:
+            super().__init__(
+                arguments, variables={"LANG": "C.UTF-8"}, folder="/", silence_s=START_S
+            )
+            self._receive_reply()
+        except (OSError, ExtractorLostError) as error:
+            if isinstance(error, ExtractorLostError):
+                self.close()
+            raise ExtractionError(
+                f"extraction: no worker process can start ({error}). "
+                "Check the limits on memory and processes."
+            ) from error
+        self.limit_silence(limits.wall_s)
+
+    def extract(self, batch: Sequence[ExtractionRequest]) -> list[Extraction]:
+        """Return an extraction per request. Raise ExtractorLostError if the process fails."""
+        try:
+            self.send(json.dumps([request.encode() for request in batch]).encode() + b"\n")
+        except OSError as error:
+            raise self._explain_loss(error) from error
+        reply = self._receive_reply()
+        try:
+            found = [codec.from_json(Extraction, one) for one in json.loads(reply)]
+            if len(found) != len(batch):
+                raise ValueError(f"{len(found)} extractions of {len(batch)} texts")
+        except (ValueError, TypeError, RecursionError) as error:
+            raise ExtractorLostError(f"the worker process gave a wrong answer: {error}") from error
+        return found
+
+    def _receive_reply(self) -> bytes:
+        try:
+            return self.receive_line(REPLY_BYTES)
+        except (OSError, EOFError) as error:
+            raise self._explain_loss(error) from error
+
+    def _explain_loss(self, error: Exception) -> ExtractorLostError:
+        if isinstance(error, TimeoutError):
+            return ExtractorLostError(f"no result within {self._limits.wall_s:g} s")
+        if self.wait(1.0) == -signal.SIGPROF:
+            return ExtractorLostError(
+                f"no result within {self._limits.cpu_s:g} s of CPU time", certain=True
+            )
+        return ExtractorLostError(f"the worker process ended ({self.explain_end(0.0)})")
 
 
 class Extractor:
@@ -51,8 +150,8 @@ class Extractor:
         self._limits = limits
         self._interpreter = interpreter
         self._lock = threading.Lock()
-        self._idle: list[WorkerProcess] = []
-        self._busy: set[WorkerProcess] = set()
+        self._idle: list[ExtractionProcess] = []
+        self._busy: set[ExtractionProcess] = set()
         self._closed = False
 
     def __enter__(self) -> Extractor:
@@ -131,11 +230,11 @@ class Extractor:
             return worker.extract(batch)
 
     @contextlib.contextmanager
-    def _lend_worker(self) -> Iterator[WorkerProcess]:
+    def _lend_worker(self) -> Iterator[ExtractionProcess]:
         """Lend a worker. One that fails is not used again."""
         with self._lock:
             worker = self._idle.pop() if self._idle else None
-        worker = worker or WorkerProcess(self._limits, self._interpreter)
+        worker = worker or ExtractionProcess(self._limits, self._interpreter)
         with self._lock:
             self._busy.add(worker)
         try:

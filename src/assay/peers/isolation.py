@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,14 +13,19 @@ from assay.data.printable import clean_line
 from assay.errors import SandboxError
 from assay.peers._confined.messages import Report, Settings, TreeLimits
 from assay.peers._installed import find_installation, show
+from assay.work.process import ChildProcess
 
 __all__ = ["WORK", "PeerCommand", "TreeLimits", "run_isolated"]
 
 WORK = Path("/tmp")  # inside: where the command starts, and all that it can write to
-SCRIPT = "import sys; sys.path += sys.argv[1:]; from _confined.main import main; main()"
+SCRIPT = (
+    "import sys; sys.path += sys.argv[1:-1]; from _confined.main import main;"
+    "main(int(sys.argv[-1]))"
+)
 CODE = (Path(__file__).parent, Path(assay.sandbox.__file__).parent)
 END_S = 10.0
 LONGEST_MESSAGE = 300
+LONGEST_REPORT = 1 << 20  # bytes; most of them are the end of the command's output
 STOPPED = {
     "wall": "took more than {wall_s} seconds",
     "cpu": "used more than {cpu_s} seconds of CPU time",
@@ -103,42 +107,21 @@ def _supervise(settings: Settings) -> tuple[Report, dict[str, bytes]]:
 
     The supervisor ends when its input is closed, and with it everything that it has started.
     """
-    supervisor = subprocess.Popen(
+    supervisor = ChildProcess(
         [sys.executable, "-I", "-S", "-B", "-c", SCRIPT, *map(str, CODE)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
-        cwd="/",
-        start_new_session=True,  # no terminal to write to
+        variables={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
+        folder="/",
     )
-    assert supervisor.stdin is not None
-    assert supervisor.stdout is not None
-    with supervisor.stdout:
-        try:
-            with supervisor.stdin:
-                supervisor.stdin.write(json.dumps(settings).encode() + b"\n")
-                supervisor.stdin.flush()
-                report = Report(*json.loads(supervisor.stdout.readline()))
-                sizes = report.sizes.items()
-                files = {name: supervisor.stdout.read(size) for name, size in sizes}
-                if any(len(files[name]) != size for name, size in sizes):
-                    raise ValueError("incomplete")
-                return report, files
-        except (BrokenPipeError, ValueError) as error:
-            raise SandboxError(
-                f"{settings.command[0]}: its supervisor was killed. Run the command again."
-            ) from error
-        finally:
-            _end(supervisor)
-
-
-def _end(supervisor: subprocess.Popen[bytes]) -> None:
     try:
-        supervisor.wait(END_S)
-    except subprocess.TimeoutExpired:
-        supervisor.kill()
-        supervisor.wait()
+        supervisor.send(json.dumps(settings).encode() + b"\n")
+        report = Report(*json.loads(supervisor.receive_line(LONGEST_REPORT)))
+        return report, {name: supervisor.receive(size) for name, size in report.sizes.items()}
+    except (OSError, EOFError, ValueError) as error:
+        raise SandboxError(
+            f"{settings.command[0]}: its supervisor was killed. Run the command again."
+        ) from error
+    finally:
+        supervisor.close(END_S)
 
 
 def _last_line(report: Report) -> str:

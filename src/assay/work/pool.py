@@ -13,6 +13,7 @@ from assay.errors import SandboxError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+PAUSE = None  # among items: the next one may take long to come
 T = TypeVar("T")
 R = TypeVar("R")
 

@@ -15,7 +15,6 @@ import resource
 import select
 import signal
 import stat
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -36,26 +35,29 @@ PIECE = 1 << 20
 NO_FILES: Mapping[str, int] = {}
 
 
-def main() -> None:
+def main(harness: int) -> None:
+    """Serve the harness at the other end of a socket."""
     os.umask(0o022)  # another user passes through the folders that are made here
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the harness's parent may ignore it
-    settings = read_settings(sys.stdin.buffer.readline())
+    os.set_inheritable(harness, False)
+    with os.fdopen(os.dup(harness), "rb") as messages:
+        settings = read_settings(messages.readline())
     limits = settings.limits
     limit = open_limit(limits.memory_mb, limits.processes) if settings.use_group else None
     try:
         watch, status = _run(settings, limit)
     except (OSError, KeyError) as error:  # KeyError: an architecture without a filter
-        _report(Report(refused=_reason(error)))
+        _report(harness, Report(refused=_reason(error)))
         return
     finally:
         if limit:
             limit.remove()
     if watch.refusal:
-        _report(Report(refused=watch.refusal.decode(errors="replace")))
+        _report(harness, Report(refused=watch.refusal.decode(errors="replace")))
     elif watch.stopped != "harness":
         files = {} if watch.stopped else dict(_files(settings.outputs))
         report = Report(stopped=watch.stopped, status=status, stderr=watch.tail.decode("latin-1"))
-        _report(report, files, settings.limits.output_mb << 20)
+        _report(harness, report, files, settings.limits.output_mb << 20)
 
 
 def _run(settings: Settings, limit: TreeLimit | None) -> tuple[Watch, int]:
@@ -194,16 +196,17 @@ def _regular(name: str, descriptor: int) -> Iterator[tuple[str, int]]:
         yield name, descriptor
 
 
-def _report(report: Report, files: Mapping[str, int] = NO_FILES, most_bytes: int = 0) -> None:
+def _report(
+    harness: int, report: Report, files: Mapping[str, int] = NO_FILES, most_bytes: int = 0
+) -> None:
     """Write a line of JSON and then the contents of the files, given by their descriptors."""
     sizes = {name: os.fstat(descriptor).st_size for name, descriptor in files.items()}
     if sum(sizes.values()) > most_bytes:
         report, files, sizes = report._replace(stopped="output"), NO_FILES, {}
-    output = sys.stdout.buffer
-    output.write(json.dumps(report._replace(sizes=sizes)).encode() + b"\n")
-    for name, descriptor in files.items():
-        left = sizes[name]
-        while left and (piece := os.read(descriptor, min(left, PIECE))):
-            output.write(piece)
-            left -= len(piece)
-    output.flush()
+    with os.fdopen(harness, "wb") as output:
+        output.write(json.dumps(report._replace(sizes=sizes)).encode() + b"\n")
+        for name, descriptor in files.items():
+            left = sizes[name]
+            while left and (piece := os.read(descriptor, min(left, PIECE))):
+                output.write(piece)
+                left -= len(piece)

@@ -19,18 +19,18 @@ from assay.sandbox import PAUSE, Item
 from assay.sandbox.host.fork_servers import SharedSandboxSettings
 from assay.sandbox.host.tiers import TIERS
 from assay.sandbox.judges.messages import (
-    Connection,
     ContextsReceived,
     Failed,
     Finished,
     Items,
-    JudgeStageEnd,
-    JudgeStageStart,
     Opening,
     StageAnswers,
+    StageEnd,
+    StageStart,
 )
 from assay.sandbox.kinds.process import TierSandbox
 from assay.work import FileRWLock
+from assay.work.process import Connection
 
 LINGER_S = 0.002  # that an answer waits for others, if more items are being worked on
 CLEAN_UP_S = 20.0
@@ -43,7 +43,7 @@ def main(descriptor: int) -> None:
     gc.freeze()  # modules stay; looking through them again and again takes time
     connection = Connection(socket.socket(fileno=descriptor))
     try:
-        opening: Opening = connection.receive()
+        opening: Opening = connection.receive_object()
         if opening.cores:  # one may have gone
             with contextlib.suppress(OSError):
                 os.sched_setaffinity(0, opening.cores)
@@ -64,7 +64,7 @@ class _JudgeProcess:
     def __init__(self, connection: Connection, sandbox: TierSandbox) -> None:
         self._connection = connection
         self._sandbox = sandbox
-        self._inbox: queue.SimpleQueue[JudgeStageStart | JudgeStageEnd | list[Item[Any, Any]]] = (
+        self._inbox: queue.SimpleQueue[StageStart | StageEnd | list[Item[Any, Any]]] = (
             queue.SimpleQueue()
         )
         self._outbox: queue.SimpleQueue[tuple[int, Any] | Finished | Failed] = queue.SimpleQueue()
@@ -76,7 +76,7 @@ class _JudgeProcess:
             threading.Thread(target=target, daemon=True).start()
         while True:
             message = self._inbox.get()
-            if isinstance(message, JudgeStageStart):
+            if isinstance(message, StageStart):
                 try:
                     message.stage.run(self._sandbox, self._items(), self._answer)
                     self._outbox.put(Finished())
@@ -92,7 +92,7 @@ class _JudgeProcess:
             if self._inbox.empty():
                 yield PAUSE
             message = self._inbox.get()
-            if isinstance(message, JudgeStageEnd):
+            if isinstance(message, StageEnd):
                 return
             assert isinstance(message, list)
             pending.extend(message)
@@ -105,7 +105,7 @@ class _JudgeProcess:
         contexts = ContextsReceived()
         try:
             while True:
-                message = self._connection.receive()
+                message = self._connection.receive_object()
                 if isinstance(message, Items):
                     self._received += len(message.items)
                     self._inbox.put(contexts.unpack(message))
@@ -132,9 +132,9 @@ class _JudgeProcess:
                     if self._answered < self._received:
                         time.sleep(LINGER_S)
                     end = self._drain(answers)
-                    self._connection.send(StageAnswers(answers))
+                    self._connection.send_object(StageAnswers(answers))
                 if end is not None:
-                    self._connection.send(end)
+                    self._connection.send_object(end)
         except OSError:
             self._end()
 

@@ -1,7 +1,7 @@
-"""Define messages between the harness and its judge processes, pickled in frames.
+"""The messages between the harness and its judge processes, which are pickled.
 
-Both sides are the harness's own code, connected by a pair of sockets. Nothing that a program wrote
-is unpickled: it arrives from the workers in a closed encoding.
+Both sides are the harness's own code. Nothing that a program wrote is unpickled: it arrives from
+the workers in a closed encoding.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import copyreg
 import dataclasses
 import operator
 import pickle
-import socket
-import struct
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -20,8 +18,6 @@ from assay.sandbox.environments.interpreters import Interpreter
 from assay.sandbox.inside.judging.latest import Latest
 from assay.types import Cases, Job, Limits, Problem, Program, Tests, Verdict
 
-LENGTH = struct.Struct(">Q")
-PIECE = 1 << 20
 ROOM = 64 << 20  # bytes of contexts that a judge process holds
 
 
@@ -38,7 +34,7 @@ class Opening(NamedTuple):
     cores: tuple[int, ...] = ()  # that the process and its workers use; none: all
 
 
-class JudgeStageStart(NamedTuple):
+class StageStart(NamedTuple):
     """The start of a stage."""
 
     stage: Any
@@ -51,7 +47,7 @@ class Items(NamedTuple):
     items: list[tuple[int, int, Any]]  # tag, number of the context, payload
 
 
-class JudgeStageEnd(NamedTuple):
+class StageEnd(NamedTuple):
     """The end of the items of a stage."""
 
 
@@ -71,7 +67,7 @@ class Failed(NamedTuple):
     error: Exception
 
 
-ToJudge = Opening | JudgeStageStart | Items | JudgeStageEnd
+ToJudge = Opening | StageStart | Items | StageEnd
 ToHarness = StageAnswers | Finished | Failed
 
 
@@ -123,50 +119,11 @@ class ContextsReceived:
         return found
 
 
-class Connection:
-    """Send and receive messages. One thread may send while another one receives."""
-
-    def __init__(self, end: socket.socket) -> None:
-        self._end = end
-
-    def fileno(self) -> int:
-        return self._end.fileno()
-
-    def send(self, message: ToJudge | ToHarness) -> None:
-        """Send a message. Raise OSError if the other side is gone."""
-        content = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-        self._end.sendall(LENGTH.pack(len(content)) + content)
-
-    def receive(self) -> Any:
-        """Return the next message. Raise EOFError if the other side is gone."""
-        (length,) = LENGTH.unpack(self._exactly(LENGTH.size))
-        return pickle.loads(self._exactly(length))
-
-    def shut_down(self) -> None:
-        self._end.shutdown(socket.SHUT_RDWR)
-
-    def close(self) -> None:
-        self._end.close()
-
-    def _exactly(self, size: int) -> bytes:
-        pieces = []
-        while size:
-            try:
-                piece = self._end.recv(min(size, PIECE))
-            except ConnectionError as error:
-                raise EOFError from error
-            if not piece:
-                raise EOFError
-            pieces.append(piece)
-            size -= len(piece)
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-
-def _pickle_as_call(cls: type[Any]) -> None:
+def pickle_as_call(cls: type[Any]) -> None:
     """Pickle a dataclass as a call with its fields: 4 times as fast as by its state."""
     fields = operator.attrgetter(*(field.name for field in dataclasses.fields(cls)))
     copyreg.pickle(cls, lambda value: (cls, fields(value)))
 
 
 for _type in (Cases, Job, Limits, Problem, Program, Tests, Verdict):
-    _pickle_as_call(_type)
+    pickle_as_call(_type)

@@ -11,9 +11,8 @@ from typing import TypeVar
 from assay.sandbox import Sandbox, Stage
 from assay.sandbox.environments.interpreters import Interpreter
 from assay.sandbox.host.fork_servers import most_dozing
-from assay.sandbox.judges.dispatch import Dispatch
+from assay.sandbox.judges.dispatch import JudgeDispatch, JudgeProcess
 from assay.sandbox.judges.messages import Opening
-from assay.sandbox.judges.process import JudgeProcess
 from assay.sandbox.judges.stages import JudgeStage, OutputsStage, split_job
 from assay.types import Capabilities, Cases, Job, Verdict
 from assay.work import FileRWLock
@@ -106,7 +105,7 @@ class JudgeProcesses:
 
     def _dispatch(
         self, stage: Stage[C, P, R], items: Iterable[tuple[C, P] | None], count: int | None
-    ) -> Dispatch[C, P, R] | None:
+    ) -> JudgeDispatch[C, P, R] | None:
         """Take the free processes for a stage. Return None if this process does the work."""
         if count is not None and count <= FEW * self._workers:
             return None
@@ -114,9 +113,9 @@ class JudgeProcesses:
             free, self._free = self._free, []
         if not free:  # another thread has a stage
             return None
-        return Dispatch(stage, items, free, self._start)
+        return JudgeDispatch(stage, items, free, self._start)
 
-    def _answers(self, dispatch: Dispatch[C, P, R]) -> Generator[list[R], None, None]:
+    def _answers(self, dispatch: JudgeDispatch[C, P, R]) -> Generator[list[R], None, None]:
         """Yield the answers of a stage. End its processes if the caller stops early."""
         finished = False
         try:
