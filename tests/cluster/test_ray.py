@@ -93,8 +93,8 @@ def test_scores_are_those_of_one_machine_whatever_is_killed(
     notes.clear()
 
     def kill_an_actor() -> None:
-        (staff, _), *_ = site._pools.values()
-        os.kill(actor_pid(site, staff.members()[0].actor), signal.SIGKILL)
+        (hosts, _), *_ = site._pools.values()
+        os.kill(actor_pid(site, hosts.hosts()[0].actor), signal.SIGKILL)
 
     def exchange_the_nodes() -> None:
         before = cluster.nodes
@@ -139,8 +139,8 @@ def test_completions_are_those_of_one_machine_if_an_engine_dies(
             if not killed.is_set():
                 killed.set()
                 (model,) = site._models
-                assert model._staff is not None
-                os.kill(actor_pid(site, model._staff.members()[0].actor), signal.SIGKILL)
+                assert model._hosts is not None
+                os.kill(actor_pid(site, model._hosts.hosts()[0].actor), signal.SIGKILL)
 
     found = evaluate_at(site, tmp_path / "cluster", Killer())
     assert killed.is_set()

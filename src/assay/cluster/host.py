@@ -13,16 +13,9 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from assay.cluster.messages import (
-    HostStageEnd,
-    HostStageStart,
-    Taken,
-    ToHost,
-    decode,
-    make_portable,
-)
+from assay.cluster.messages import Taken, ToHost, decode, make_portable
 from assay.sandbox import PAUSE, Item, Stage
-from assay.sandbox.stages import ContextsReceived, Items
+from assay.sandbox.stages import ContextsReceived, Items, StageEnd, StageStart
 
 AnyItem = Item[Any, Any]
 Answer = Callable[[int, Any], None]
@@ -40,7 +33,7 @@ class Host:
         self._early: dict[int, tuple[bytes, tuple[bytes, ...]]] = {}
         self._next = 0
         self._contexts = ContextsReceived()
-        self._inbox: deque[AnyItem | HostStageStart | HostStageEnd] = deque()
+        self._inbox: deque[AnyItem | StageStart | StageEnd] = deque()
         self._outbox: list[tuple[int, Any]] = []
         self._consumed = self._received = self._answered = 0
         self._starved = False
@@ -111,7 +104,7 @@ class Host:
                 with self._changed:
                     self._changed.wait_for(lambda: self._inbox)
                     message = self._inbox.popleft()
-                if isinstance(message, HostStageStart):
+                if isinstance(message, StageStart):
                     self.run(message.stage, self._items(), self._answer)
         except BaseException as error:
             with self._changed:
@@ -132,7 +125,7 @@ class Host:
                 message = self._inbox.popleft()
                 if isinstance(message, Item):
                     self._consumed += 1
-            if isinstance(message, HostStageEnd):
+            if isinstance(message, StageEnd):
                 return
             assert isinstance(message, Item)
             yield message

@@ -8,9 +8,9 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from assay import __version__
-from assay.cluster.actors import HostPlace, RayStaff
+from assay.cluster.actors import HostPlace, RayHosts
 from assay.cluster.connection import LostHostError, ask
-from assay.cluster.crew import HostPace, HostStageRun
+from assay.cluster.dispatch import HostDispatch
 from assay.cluster.pool import PoolFacts
 from assay.errors import SandboxError
 from assay.sandbox import Stage
@@ -61,10 +61,10 @@ def _promise(found: Capabilities) -> tuple[str, ...]:
 class ClusterSandbox:
     """Hand items to the pools of all nodes. Each pool has the sandbox of its machine."""
 
-    def __init__(self, ray: Any, staff: RayStaff, rules: PoolRules) -> None:
-        self._ray, self._staff, self._rules = ray, staff, rules
+    def __init__(self, ray: Any, hosts: RayHosts, rules: PoolRules) -> None:
+        self._ray, self._hosts, self._rules = ray, hosts, rules
         self._lock = threading.Lock()
-        staff.wait(OPEN_S)
+        hosts.wait(OPEN_S)
 
     def capabilities(self) -> Capabilities:
         assert self._rules.found is not None
@@ -93,7 +93,7 @@ class ClusterSandbox:
 
     def close(self) -> None:
         """Release what the nodes keep warm. The actors stay for the next stage."""
-        calls = [member.actor.release.remote() for member in self._staff.members()]
+        calls = [host.actor.release.remote() for host in self._hosts.hosts()]
         for call in calls:
             with contextlib.suppress(LostHostError):
                 ask(self._ray, call, RELEASE_S)
@@ -106,9 +106,9 @@ class ClusterSandbox:
             raise SandboxError("cluster: its sandbox already runs a stage.")
         finished = False
         try:
-            yield from HostStageRun(stage, items, self._staff, HostPace(AHEAD)).answers()
+            yield from HostDispatch(stage, items, self._hosts, AHEAD).answers()
             finished = True
         finally:
             self._lock.release()
             if not finished:
-                self._staff.reset()
+                self._hosts.reset()

@@ -17,7 +17,7 @@ from assay.cluster.actors import (
     ActorRole,
     HostPlace,
     Objects,
-    RayStaff,
+    RayHosts,
     end_actors,
 )
 from assay.cluster.connection import LostHostError, Node, ask, connect, list_nodes
@@ -124,7 +124,7 @@ class RaySite:
     def __init__(self, ray: Any, note: Announce = lambda _: None) -> None:
         self._ray, self._note = ray, note
         self._objects = Objects(ray)
-        self._pools: dict[PoolSettings, tuple[RayStaff, PoolRules]] = {}
+        self._pools: dict[PoolSettings, tuple[RayHosts, PoolRules]] = {}
         self._models: list[ClusterModel] = []
         self._files: Any = None  # the FileSource
         self._allowed: set[tuple[str, ...]] = set()
@@ -141,9 +141,9 @@ class RaySite:
         settings = PoolSettings(kind, workers, tier, python)
         if settings not in self._pools:
             rules = PoolRules()
-            self._pools[settings] = self._staff(self._pool_role(settings, rules)), rules
-        staff, rules = self._pools[settings]
-        return ClusterSandbox(self._ray, staff, rules)
+            self._pools[settings] = self._hosts(self._pool_role(settings, rules)), rules
+        hosts, rules = self._pools[settings]
+        return ClusterSandbox(self._ray, hosts, rules)
 
     def open_model(self, spec: str, options: EngineOptions, announce: Announce) -> Model:
         how = models.backends.get(models.choose_engine(spec, announce).engine).devices
@@ -157,7 +157,7 @@ class RaySite:
             raise UsageError("--devices: with --ray, every GPU has its own engine. Drop it.")
         role = self._engine_role(engine_settings(spec, options, here), gpus)
         model = ClusterModel(
-            self._ray, here, lambda: self._staff(role), lambda call: self._probe(role, call), gpus
+            self._ray, here, lambda: self._hosts(role), lambda call: self._probe(role, call), gpus
         )
         self._models.append(model)
         return model
@@ -177,13 +177,13 @@ class RaySite:
         """End everything that was started on the cluster."""
         for model in self._models:
             model.close()
-        for staff, _ in self._pools.values():
-            staff.close()
+        for hosts, _ in self._pools.values():
+            hosts.close()
         if self._files is not None:
             end_actors(self._ray, [self._files], lambda actor: actor.close.remote())
 
-    def _staff(self, role: ActorRole) -> RayStaff:
-        return RayStaff(self._ray, role, self._objects, self._note)
+    def _hosts(self, role: ActorRole) -> RayHosts:
+        return RayHosts(self._ray, role, self._objects, self._note)
 
     def _pool_role(self, settings: PoolSettings, rules: PoolRules) -> ActorRole:
         def start(place: HostPlace) -> Any:
