@@ -109,17 +109,16 @@ class _Pool(Generic[T, R]):
     def start(self, most: float = math.inf) -> bool:
         """Start a thread, unless there are so many. Return whether it started."""
         thread = threading.Thread(target=self._serve, daemon=True)
-        with self._lock:
-            if self.running >= most:
+        with self._lock:  # all of it, so that ``join`` never sees a thread that is to start
+            if self._stopped or self.running >= most:
+                return False
+            self._threads.add(thread)
+            try:
+                thread.start()
+            except RuntimeError:  # the system allows no more threads
+                self._threads.discard(thread)
                 return False
             self.running += 1
-            self._threads.add(thread)
-        try:
-            thread.start()
-        except RuntimeError:  # the system allows no more threads
-            self.end()
-            self._threads.discard(thread)
-            return False
         return True
 
     def end(self) -> None:
@@ -134,7 +133,9 @@ class _Pool(Generic[T, R]):
 
     def join(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
-        for thread in list(self._threads):
+        with self._lock:
+            threads = list(self._threads)
+        for thread in threads:
             thread.join(max(0.0, deadline - time.monotonic()))
 
     def _serve(self) -> None:
