@@ -17,6 +17,7 @@ from assay.cluster.dispatch import ATTEMPTS, HostHandle
 from assay.cluster.messages import ToHost, encode
 from assay.data.printable import quantity
 from assay.errors import AssayError, RunError
+from assay.work import run_in_background
 
 MOST_FAILURES = ATTEMPTS + 1  # of a place in a row: more than one item can cause
 HELD = 256 << 20  # bytes of large contexts that stay in the object store for other hosts
@@ -160,7 +161,7 @@ class RayHosts:
         self._complete = False  # all nodes could be used
         self._closed = self._is_late = False
         self._news: queue.SimpleQueue[tuple[_Post, Any, Any, int] | None] = queue.SimpleQueue()
-        threading.Thread(target=self._listen, daemon=True).start()
+        run_in_background(self._listen)
 
     def start_missing(self, on_ready: Callable[[HostHandle], None]) -> bool:
         """Start missing actors. See ``Hosts``."""

@@ -16,6 +16,7 @@ from typing import Any
 from assay.cluster.messages import Taken, ToHost, decode, make_portable
 from assay.sandbox import PAUSE, Item, Stage
 from assay.sandbox.stages import ContextsReceived, Items, StageEnd, StageStart
+from assay.work import run_in_background
 
 AnyItem = Item[Any, Any]
 Answer = Callable[[int, Any], None]
@@ -39,7 +40,7 @@ class Host:
         self._starved = False
         self._failure: BaseException | None = None
         self.tokens, self.loading = 0, False
-        threading.Thread(target=self._serve, daemon=True).start()
+        run_in_background(self._serve)
 
     def run(self, stage: Any, items: Iterator[AnyItem | None], answer: Answer) -> None:
         """Run a stage with this host's sandbox or model."""

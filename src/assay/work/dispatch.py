@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from assay.work.pool import PAUSE
+from assay.work.pool import PAUSE, run_in_background
 
 LOOK_EVERY_S = 0.2
 C = TypeVar("C")
@@ -70,7 +70,7 @@ class Dispatch(Generic[C, P, R, S]):
     def answers(self) -> Generator[list[R], None, None]:
         """Yield answers in batches. An error of the items is raised after all others are done."""
         self._begin()
-        threading.Thread(target=self._feed, daemon=True).start()
+        run_in_background(self._feed)
         try:
             while not self._is_done():
                 yield from filter(None, self._receive())

@@ -19,6 +19,13 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
+def run_in_background(work: Callable[[], object], name: str | None = None) -> threading.Thread:
+    """Start a thread that does not keep the process from ending, and return it."""
+    thread = threading.Thread(target=work, name=name, daemon=True)
+    thread.start()
+    return thread
+
+
 def stream(
     items: Iterable[T],
     work: Callable[[T, Callable[[], None]], R],

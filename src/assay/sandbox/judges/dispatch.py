@@ -79,7 +79,7 @@ Start = Callable[[Opening, JudgeProcess | None], JudgeProcess]
 
 
 @dataclass(slots=True)
-class _Slot(Share[C, P]):
+class _JudgeSlot(Share[C, P]):
     """The place of a process, which another one takes if it ends."""
 
     opening: Opening
@@ -99,7 +99,7 @@ class _Slot(Share[C, P]):
         return ahead * workers - load
 
 
-class JudgeDispatch(Dispatch[C, P, R, _Slot[C, P]]):
+class JudgeDispatch(Dispatch[C, P, R, _JudgeSlot[C, P]]):
     """The run of one stage in judge processes.
 
     Items of a process that ends are given to its successor. An item that has lost several processes
@@ -117,11 +117,11 @@ class JudgeDispatch(Dispatch[C, P, R, _Slot[C, P]]):
     ) -> None:
         super().__init__(stage, items)
         self._start = start
-        self._shares = [_Slot(opening, process) for opening, process in processes]
-        self._abandoned: list[_Slot[C, P]] = []
-        self._homes: dict[int, tuple[C, _Slot[C, P]]] = {}  # by the context's identity
+        self._shares = [_JudgeSlot(opening, process) for opening, process in processes]
+        self._abandoned: list[_JudgeSlot[C, P]] = []
+        self._homes: dict[int, tuple[C, _JudgeSlot[C, P]]] = {}  # by the context's identity
         self._poll = select.poll()
-        self._by_descriptor: dict[int, _Slot[C, P]] = {}
+        self._by_descriptor: dict[int, _JudgeSlot[C, P]] = {}
 
     def processes(self) -> list[tuple[Opening, JudgeProcess | None]]:
         """Return the processes of the stage as they are now."""
@@ -133,7 +133,7 @@ class JudgeDispatch(Dispatch[C, P, R, _Slot[C, P]]):
             self._begin_stage(slot, slot.process)
             slot.answered = time.monotonic()
 
-    def _begin_stage(self, slot: _Slot[C, P], process: JudgeProcess) -> None:
+    def _begin_stage(self, slot: _JudgeSlot[C, P], process: JudgeProcess) -> None:
         process.post(StageStart(self._stage))
         self._by_descriptor[process.fileno()] = slot
         self._poll.register(process, select.POLLIN)
@@ -153,7 +153,7 @@ class JudgeDispatch(Dispatch[C, P, R, _Slot[C, P]]):
                 results = self._replace(slot, slot.process)
             yield results
 
-    def _accept(self, slot: _Slot[C, P], message: ToHarness) -> list[R]:
+    def _accept(self, slot: _JudgeSlot[C, P], message: ToHarness) -> list[R]:
         """Return the answers of a message."""
         if isinstance(message, Failed):
             raise message.error
@@ -173,7 +173,7 @@ class JudgeDispatch(Dispatch[C, P, R, _Slot[C, P]]):
             self._changed.notify_all()
         return results
 
-    def _replace(self, slot: _Slot[C, P], earlier: JudgeProcess) -> list[R]:
+    def _replace(self, slot: _JudgeSlot[C, P], earlier: JudgeProcess) -> list[R]:
         """Start another process in the place of one that ended. Return answers for lost items.
 
         If several ended in a row without an answer, something is wrong with the place itself. Then
@@ -200,7 +200,7 @@ class JudgeDispatch(Dispatch[C, P, R, _Slot[C, P]]):
                 self._abandon(slot, why)
         return self._give_up(lost, why)
 
-    def _abandon(self, slot: _Slot[C, P], why: str) -> None:
+    def _abandon(self, slot: _JudgeSlot[C, P], why: str) -> None:
         self._shares.remove(slot)
         self._abandoned.append(slot)
         self._homes = {}
@@ -210,7 +210,7 @@ class JudgeDispatch(Dispatch[C, P, R, _Slot[C, P]]):
                 "processes."
             )
 
-    def _choose(self, item: Item[C, P]) -> tuple[_Slot[C, P], int] | None:
+    def _choose(self, item: Item[C, P]) -> tuple[_JudgeSlot[C, P], int] | None:
         """Return a process with an idle worker, or one with room. Prefer one with the context."""
         _, home = self._homes.get(id(item.context), (None, None))
         now = time.monotonic()
@@ -223,13 +223,13 @@ class JudgeDispatch(Dispatch[C, P, R, _Slot[C, P]]):
             return home, at_home
         return (best, most) if most > 0 else None
 
-    def _assign(self, share: _Slot[C, P], items: list[Item[C, P]]) -> None:
+    def _assign(self, share: _JudgeSlot[C, P], items: list[Item[C, P]]) -> None:
         super()._assign(share, items)
         if len(self._homes) >= HOMES:
             self._homes.clear()
         self._homes.update((id(item.context), (item.context, share)) for item in items)
 
-    def _send(self, share: _Slot[C, P]) -> None:
+    def _send(self, share: _JudgeSlot[C, P]) -> None:
         if share.process:
             if share.unsent:
                 share.process.put(share.unsent)

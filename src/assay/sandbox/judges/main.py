@@ -8,7 +8,6 @@ import os
 import queue
 import socket
 import sys
-import threading
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -29,7 +28,7 @@ from assay.sandbox.judges.messages import (
     StageStart,
 )
 from assay.sandbox.kinds.process import TierSandbox
-from assay.work import FileRWLock
+from assay.work import FileRWLock, run_in_background
 from assay.work.process import Connection
 
 LINGER_S = 0.002  # that an answer waits for others, if more items are being worked on
@@ -72,8 +71,8 @@ class _JudgeProcess:
 
     def serve(self) -> None:
         """Run one stage after the other."""
-        for target in (self._read, self._write):
-            threading.Thread(target=target, daemon=True).start()
+        run_in_background(self._read)
+        run_in_background(self._write)
         while True:
             message = self._inbox.get()
             if isinstance(message, StageStart):
@@ -153,9 +152,14 @@ class _JudgeProcess:
 
     def _end(self) -> None:
         """End all workers and this process. Its child processes end with it."""
-        threading.Timer(CLEAN_UP_S, os._exit, (1,)).start()
+        run_in_background(_exit_late)
         self._sandbox.close()
         os._exit(0)
+
+
+def _exit_late() -> None:
+    time.sleep(CLEAN_UP_S)
+    os._exit(1)
 
 
 def _portable(error: Exception) -> Exception:
