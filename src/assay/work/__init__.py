@@ -4,11 +4,6 @@ from assay.work.lock import FileRWLock, RWLock, ThreadRWLock, open_file_lock
 from assay.work.pool import PAUSE, run_in_background, stream
 
 __all__ = [
-    "PAUSE",
-    "FileRWLock",
-    "RWLock",
-    "ThreadRWLock",
-    "open_file_lock",
-    "run_in_background",
+    "PAUSE", "FileRWLock", "RWLock", "ThreadRWLock", "open_file_lock", "run_in_background",
     "stream",
-]
+]  # fmt: skip

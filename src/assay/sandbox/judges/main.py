@@ -9,23 +9,17 @@ import queue
 import socket
 import sys
 import time
-from collections import deque
-from collections.abc import Iterator
 from typing import Any
 
 from assay.errors import AssayError, SandboxError
-from assay.sandbox import PAUSE, Item
 from assay.sandbox.host.fork_servers import SharedSandboxSettings
 from assay.sandbox.host.tiers import TIERS
 from assay.sandbox.judges.messages import (
-    ContextsReceived,
     Failed,
     Finished,
-    Items,
+    Inbox,
     Opening,
     StageAnswers,
-    StageEnd,
-    StageStart,
 )
 from assay.sandbox.kinds.process import TierSandbox
 from assay.work import FileRWLock, run_in_background
@@ -52,64 +46,40 @@ def main(descriptor: int) -> None:
             opening.seed, FileRWLock(opening.gate, opening.room), opening.dozing
         )
         sandbox = TierSandbox(opening.workers, TIERS[opening.tier], opening.python, None, shared)
-        _JudgeProcess(connection, sandbox).serve()
+        _JudgeServer(connection, sandbox).serve()
     except EOFError:
         os._exit(0)
 
 
-class _JudgeProcess:
-    """Hold the sandbox, and the threads that talk to the harness."""
+class _JudgeServer:
+    """The sandbox, and the threads that talk to the harness."""
 
     def __init__(self, connection: Connection, sandbox: TierSandbox) -> None:
         self._connection = connection
         self._sandbox = sandbox
-        self._inbox: queue.SimpleQueue[StageStart | StageEnd | list[Item[Any, Any]]] = (
-            queue.SimpleQueue()
-        )
+        self._inbox = Inbox()
         self._outbox: queue.SimpleQueue[tuple[int, Any] | Finished | Failed] = queue.SimpleQueue()
-        self._received = self._answered = 0
+        self._answered = 0
 
     def serve(self) -> None:
         """Run one stage after the other."""
         run_in_background(self._read)
         run_in_background(self._write)
-        while True:
-            message = self._inbox.get()
-            if isinstance(message, StageStart):
-                try:
-                    message.stage.run(self._sandbox, self._items(), self._answer)
-                    self._outbox.put(Finished())
-                except Exception as error:
-                    self._outbox.put(Failed(_portable(error)))
-
-    def _items(self) -> Iterator[Item[Any, Any] | None]:
-        """Yield what arrives until the end of a stage, and a pause before every wait."""
-        pending: deque[Item[Any, Any]] = deque()
-        while True:
-            while pending:
-                yield pending.popleft()
-            if self._inbox.empty():
-                yield PAUSE
-            message = self._inbox.get()
-            if isinstance(message, StageEnd):
-                return
-            assert isinstance(message, list)
-            pending.extend(message)
+        for stage in self._inbox.stages():
+            try:
+                stage.run(self._sandbox, self._inbox.items(), self._answer)
+                self._outbox.put(Finished())
+            except Exception as error:
+                self._outbox.put(Failed(_portable(error)))
 
     def _answer(self, tag: int, result: Any) -> None:
         self._outbox.put((tag, result))
 
     def _read(self) -> None:
         """Receive everything at once, so that the end of the harness is noticed at any time."""
-        contexts = ContextsReceived()
         try:
             while True:
-                message = self._connection.receive_object()
-                if isinstance(message, Items):
-                    self._received += len(message.items)
-                    self._inbox.put(contexts.unpack(message))
-                else:
-                    self._inbox.put(message)
+                self._inbox.put(self._connection.receive_object())
         except EOFError:
             pass
         except Exception as error:  # a stage that cannot be imported here
@@ -122,33 +92,22 @@ class _JudgeProcess:
         """Send answers, several at a time while there is more work."""
         try:
             while True:
-                answers: list[tuple[int, Any]] = []
                 message: Any = self._outbox.get()
-                end: Finished | Failed | None
-                end = message if isinstance(message, Finished | Failed) else None
-                if end is None:
-                    self._add(message, answers)
-                    if self._answered < self._received:
+                answers: list[tuple[int, Any]] = []
+                while not isinstance(message, Finished | Failed):
+                    answers.append(message)
+                    self._answered += message[1] is not None
+                    if len(answers) == 1 and self._answered < self._inbox.received:
                         time.sleep(LINGER_S)
-                    end = self._drain(answers)
+                    if self._outbox.empty():
+                        break
+                    message = self._outbox.get()
+                if answers:
                     self._connection.send_object(StageAnswers(answers))
-                if end is not None:
-                    self._connection.send_object(end)
+                if isinstance(message, Finished | Failed):
+                    self._connection.send_object(message)
         except OSError:
             self._end()
-
-    def _drain(self, answers: list[tuple[int, Any]]) -> Finished | Failed | None:
-        """Add all answers that are there, up to the end of the stage."""
-        while not self._outbox.empty():
-            message: Any = self._outbox.get()
-            if isinstance(message, Finished | Failed):
-                return message
-            self._add(message, answers)
-        return None
-
-    def _add(self, message: tuple[int, Any], answers: list[tuple[int, Any]]) -> None:
-        answers.append(message)
-        self._answered += message[1] is not None
 
     def _end(self) -> None:
         """End all workers and this process. Its child processes end with it."""

@@ -10,10 +10,11 @@ import copyreg
 import dataclasses
 import operator
 import pickle
-from collections.abc import Iterable
+import queue
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from assay.sandbox import Item
+from assay.sandbox import PAUSE, Item
 from assay.sandbox.environments.interpreters import Interpreter
 from assay.sandbox.inside.judging.latest import Latest
 from assay.types import Cases, Job, Limits, Problem, Program, Tests, Verdict
@@ -22,7 +23,7 @@ ROOM = 64 << 20  # bytes of contexts that a judge process holds
 
 
 class Opening(NamedTuple):
-    """Describe the sandbox of a judge process. Its first message."""
+    """The sandbox of a judge process. Its first message."""
 
     tier: str
     python: Interpreter
@@ -41,7 +42,7 @@ class StageStart(NamedTuple):
 
 
 class Items(NamedTuple):
-    """Hold items. Contexts that the process has not yet, or no longer, are sent with them."""
+    """Items, with those of their contexts that the process has not yet, or no longer."""
 
     contexts: list[tuple[int, bytes]]
     items: list[tuple[int, int, Any]]  # tag, number of the context, payload
@@ -58,11 +59,11 @@ class StageAnswers(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """Report that a stage has answered all its items."""
+    """The end of a stage that has answered all its items."""
 
 
 class Failed(NamedTuple):
-    """Report an error that ends the whole stage."""
+    """An error that ends the whole stage."""
 
     error: Exception
 
@@ -72,7 +73,7 @@ ToHarness = StageAnswers | Finished | Failed
 
 
 class ContextsSent:
-    """Number the contexts of items. The latest are known to the process and are not sent again."""
+    """The numbers of contexts. The latest are known to the process and are not sent again."""
 
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}  # by identity
@@ -99,7 +100,7 @@ class ContextsSent:
 
 
 class ContextsReceived:
-    """Hold the same contexts on the other side."""
+    """The same contexts on the other side."""
 
     def __init__(self) -> None:
         self._known: Latest[int, object] = Latest(ROOM)
@@ -107,16 +108,56 @@ class ContextsReceived:
     def unpack(self, message: Items) -> list[Item[Any, Any]]:
         """Return the items of a message."""
         # Contexts may replace each other within a message, so the new ones are held apart.
-        new = {}
-        for number, content in message.contexts:
-            new[number] = pickle.loads(content)
-        found = [
+        new = {number: pickle.loads(content) for number, content in message.contexts}
+        items = [
             Item(tag, new[number] if number in new else self._known.items[number], payload)
             for tag, number, payload in message.items
         ]
         for number, content in message.contexts:
             self._known.add(number, new[number], len(content))
-        return found
+        return items
+
+
+class Inbox:
+    """The messages of a harness or driver, where its stages run one after the other."""
+
+    def __init__(self) -> None:
+        self._contexts = ContextsReceived()
+        self._waiting: queue.SimpleQueue[Item[Any, Any] | StageStart | StageEnd]
+        self._waiting = queue.SimpleQueue()
+        self.received = self.consumed = 0  # items
+
+    def __len__(self) -> int:
+        return self._waiting.qsize()
+
+    def put(self, message: StageStart | Items | StageEnd) -> None:
+        if not isinstance(message, Items):
+            self._waiting.put(message)
+            return
+        self.received += len(message.items)
+        for item in self._contexts.unpack(message):
+            self._waiting.put(item)
+
+    def stages(self) -> Iterator[Any]:
+        """Yield one stage after the other, without end."""
+        while True:
+            message = self._waiting.get()
+            if isinstance(message, StageStart):
+                yield message.stage
+
+    def items(self, on_empty: Callable[[], None] = lambda: None) -> Iterator[Item[Any, Any] | None]:
+        """Yield what arrives until the end of a stage, and a pause before every wait."""
+        while True:
+            if not self:
+                yield PAUSE
+                if not self:
+                    on_empty()
+            message = self._waiting.get()
+            if isinstance(message, StageEnd):
+                return
+            assert isinstance(message, Item)
+            self.consumed += 1
+            yield message
 
 
 def pickle_as_call(cls: type[Any]) -> None:

@@ -13,8 +13,8 @@ from assay.sandbox.environments.interpreters import Interpreter
 from assay.sandbox.host.fork_servers import most_dozing
 from assay.sandbox.judges.dispatch import JudgeDispatch, JudgeProcess
 from assay.sandbox.judges.messages import Opening
-from assay.sandbox.judges.stages import JudgeStage, OutputsStage, split_job
-from assay.types import Capabilities, Cases, Job, Verdict
+from assay.sandbox.judges.stages import JudgeStage, OutputsStage, each, split_job
+from assay.types import Capabilities, Cases, Job, Tests, Verdict
 from assay.work import FileRWLock
 from assay.work.machine import allowed_cores
 
@@ -26,7 +26,7 @@ R = TypeVar("R")
 
 
 class JudgeProcesses:
-    """Provide a sandbox whose workers belong to several processes.
+    """A sandbox whose workers belong to several processes.
 
     This process hands items out, in batches, and takes answers. It judges short lists by itself,
     with the sandbox ``here``. The processes start when there is work, and stay until ``close``.
@@ -60,22 +60,21 @@ class JudgeProcesses:
         return self._here.capabilities()
 
     def judge(self, jobs: Iterable[Job]) -> Iterator[Verdict]:
-        dispatch = self._dispatch(JudgeStage(), map(split_job, jobs), count_of(jobs))
-        if dispatch is None:
-            yield from self._here.judge(jobs)
-            return
-        with contextlib.closing(self._answers(dispatch)) as batches:
-            for batch in batches:
-                yield from batch
+        return self._run_jobs(JudgeStage(), jobs, self._here.judge)
 
     def outputs(self, jobs: Iterable[Job]) -> Iterator[tuple[Verdict, Cases | None]]:
-        dispatch = self._dispatch(OutputsStage(), map(split_job, jobs), count_of(jobs))
-        if dispatch is None:
-            yield from self._here.outputs(jobs)
-            return
-        with contextlib.closing(self._answers(dispatch)) as batches:
-            for batch in batches:
-                yield from batch
+        return self._run_jobs(OutputsStage(), jobs, self._here.outputs)
+
+    def _run_jobs(
+        self,
+        stage: Stage[Tests, Job, R],
+        jobs: Iterable[Job],
+        run_here: Callable[[Iterable[Job]], Iterator[R]],
+    ) -> Iterator[R]:
+        dispatch = self._dispatch(
+            stage, map(split_job, jobs), len(jobs) if isinstance(jobs, Sized) else None
+        )
+        yield from run_here(jobs) if dispatch is None else each(self._answers(dispatch))
 
     def run_stage(
         self,
@@ -157,7 +156,3 @@ def split_cores(cores: set[int], judges: int) -> list[tuple[int, ...]]:
     ordered = sorted(cores)
     ends = [len(ordered) * number // judges for number in range(judges + 1)]
     return [tuple(ordered[first:last]) for first, last in itertools.pairwise(ends)]
-
-
-def count_of(jobs: Iterable[Job]) -> int | None:
-    return len(jobs) if isinstance(jobs, Sized) else None
