@@ -42,8 +42,7 @@ from assay import models
 from assay.cluster import RaySite, open_cluster
 from assay.cluster.connection import LOCAL, connect
 from assay.cluster.engine import EngineAbout, EngineSettings
-from assay.cluster.host import Answer, AnyItem
-from assay.cluster.pool import JudgePool, PoolFacts, PoolSettings
+from assay.cluster.host import Answer, AnyItem, JudgePool, PoolFacts, PoolSettings
 from assay.cluster.site import RemoteEngine, rare_collections
 from assay.judging.stage import Judged, SampleStage
 from assay.models import EngineFacts, Model

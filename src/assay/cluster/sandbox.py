@@ -11,10 +11,10 @@ from assay import __version__
 from assay.cluster.actors import HostPlace, RayHosts
 from assay.cluster.connection import LostHostError, ask
 from assay.cluster.dispatch import HostDispatch
-from assay.cluster.pool import PoolFacts
+from assay.cluster.host import PoolFacts
 from assay.errors import SandboxError
 from assay.sandbox import Stage
-from assay.sandbox.stages import JudgeStage, OutputsStage, split_job
+from assay.sandbox.stages import JudgeStage, OutputsStage, each, split_job
 from assay.types import Capabilities, Cases, Job, Verdict
 
 OPEN_S, RELEASE_S = 300.0, 60.0
@@ -25,7 +25,7 @@ R = TypeVar("R")
 
 
 class PoolRules:
-    """Check that all nodes judge alike. The first one sets the rules."""
+    """The rules by which all nodes judge alike. The first one sets them."""
 
     def __init__(self) -> None:
         self.found: Capabilities | None = None
@@ -59,7 +59,7 @@ def _promise(found: Capabilities) -> tuple[str, ...]:
 
 
 class ClusterSandbox:
-    """Hand items to the pools of all nodes. Each pool has the sandbox of its machine."""
+    """The pools of all nodes, which share items. Each pool has the sandbox of its machine."""
 
     def __init__(self, ray: Any, hosts: RayHosts, rules: PoolRules) -> None:
         self._ray, self._hosts, self._rules = ray, hosts, rules
@@ -71,14 +71,10 @@ class ClusterSandbox:
         return self._rules.found
 
     def judge(self, jobs: Iterable[Job]) -> Iterator[Verdict]:
-        with contextlib.closing(self._answers(JudgeStage(), map(split_job, jobs))) as batches:
-            for batch in batches:
-                yield from batch
+        return each(self._answers(JudgeStage(), map(split_job, jobs)))
 
     def outputs(self, jobs: Iterable[Job]) -> Iterator[tuple[Verdict, Cases | None]]:
-        with contextlib.closing(self._answers(OutputsStage(), map(split_job, jobs))) as batches:
-            for batch in batches:
-                yield from batch
+        return each(self._answers(OutputsStage(), map(split_job, jobs)))
 
     def run_stage(
         self,

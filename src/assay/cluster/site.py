@@ -23,8 +23,8 @@ from assay.cluster.actors import (
 from assay.cluster.connection import LostHostError, Node, ask, connect, list_nodes
 from assay.cluster.engine import EngineAbout, EngineHost, EngineSettings, check_libraries
 from assay.cluster.files import CHUNK, Shipment, Source, describe_files
+from assay.cluster.host import JudgePool, PoolSettings
 from assay.cluster.model import CHECK_S, OPEN_S, Call, ClusterModel
-from assay.cluster.pool import JudgePool, PoolSettings
 from assay.cluster.sandbox import ClusterSandbox, PoolRules, check_version
 from assay.data.printable import quantity
 from assay.errors import UsageError

@@ -13,6 +13,7 @@ import json
 import os
 import resource
 import select
+import shutil
 import signal
 import stat
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,16 +21,16 @@ from itertools import islice
 from pathlib import Path
 from typing import NoReturn
 
-from inside.isolation import kernel, landlock, root, seccomp, visible
+from inside.isolation import kernel, landlock, proc, root, seccomp, visible
 from inside.isolation.cgroup import TreeLimit, open_limit
 from inside.isolation.machine import Machine
 from inside.serving.tiers import FIRST_UID
 
-from .messages import Report, Settings, read_settings
-from .root import SCRATCH, enter_private_root
+from .messages import SCRATCH, Report, Settings, read_settings
 from .watch import Watch
 
 OPEN_FILES = 4096
+INODES = 1 << 16  # of the scratch folder
 MOST_FILES = 64  # collected from one folder
 PIECE = 1 << 20
 NO_FILES: Mapping[str, int] = {}
@@ -100,7 +101,7 @@ def _become_first_process(
         if limit:
             limit.enter()
         _set_limits(settings)
-        enter_private_root(settings, uid)
+        _enter_private_root(settings, uid)
         kernel.drop_privileges(uid)
         kernel.die_with_parent()  # a change of user has switched it off
         if select.select([alive], [], [], 0)[0]:  # the supervisor has died meanwhile
@@ -124,6 +125,36 @@ def _become_first_process(
         if pid == command:
             code = os.waitstatus_to_exitcode(status)
             os._exit(code if code >= 0 else 128 - code)
+
+
+def _enter_private_root(settings: Settings, uid: int | None) -> None:
+    """Leave the host's files behind, for the supervisor too.
+
+    What stays is read-only: the system's folders and ``shown``, a map from places to host files,
+    without ``hidden``. ``inputs`` are copied into the scratch folder, which belongs to ``uid``.
+    """
+    inputs = {name: os.open(path, os.O_RDONLY) for name, path in settings.inputs.items()}
+    system = (*visible.system_folders(), *visible.system_files())
+    scratch = Path(root.STAGING + SCRATCH)
+
+    def mount_scratch() -> None:
+        """Mount the scratch folder first, because some of the files may be shown below it."""
+        scratch.mkdir()
+        options = f"size={settings.limits.files_mb}m,nr_inodes={INODES},mode=1777"
+        kernel.mount("tmpfs", str(scratch), "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, options)
+
+    shown = {path: path for path in system} | settings.shown
+    root.build(shown, settings.hidden, mount_scratch)
+    for name, source in inputs.items():
+        with os.fdopen(source, "rb") as content, (scratch / name).open("wb") as target:
+            shutil.copyfileobj(content, target)
+        if uid is not None:
+            os.chown(scratch / name, uid, uid)
+    Path(root.STAGING, "dev/shm").symlink_to(SCRATCH)
+    Path(root.STAGING + root.PROC).mkdir()
+    kernel.mount("proc", root.STAGING + root.PROC, "proc", proc.FLAGS)
+    proc.cover_all_but_figures(root.STAGING + root.PROC)
+    root.enter()
 
 
 def _become_command(settings: Settings, stderr: int) -> NoReturn:
