@@ -1,13 +1,12 @@
 """The messages between the harness and a worker process, as JSON. The worker imports only this.
 
-A batch is a list of ``TextRequest``, each a JSON list, and its reply a list of ``Extraction``, each
-a JSON object.
+A batch is a list of ``TextRequest`` and its reply a list of ``Extraction``, each a JSON list.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from assay.types import Program, PromptForm
 
@@ -45,3 +44,23 @@ class Extraction:
     detail: str = ""
     changes: tuple[Change, ...] = ()
     alternative: Program | None = None  # to be judged if the program fails
+
+    def encode(self) -> list[Any]:
+        """Return plain lists: a program is its code and its rule."""
+        own, other = self.program, self.alternative
+        changes = [[change.rule, change.lines] for change in self.changes]
+        programs = [own.code, own.rule], other and [other.code, other.rule]
+        return [self.reason, self.detail, changes, *programs]
+
+
+def decode_extraction(data: Any) -> Extraction:
+    """Parse what ``encode`` returned. Raise ValueError or TypeError if it is malformed."""
+    reason, detail, changes, own, other = data
+    texts = [reason, detail, *own, *(other or ())]
+    texts += [text for rule, lines in changes for text in (rule, *lines)]
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError("an extraction consists of strings")
+    lines_by_rule = tuple(Change(rule, tuple(lines)) for rule, lines in changes)
+    return Extraction(
+        Program(*own), reason, detail, lines_by_rule, Program(*other) if other else None
+    )

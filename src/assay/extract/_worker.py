@@ -5,7 +5,6 @@ It uses only the standard library. ``workers.py`` starts it.
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import fcntl
 import json
@@ -36,7 +35,7 @@ def main(connection: int, lifeline: int, cpu_s: float, memory_mb: int) -> None:
         for batch in batches:
             found = [_extract_within(cpu_s, TextRequest(*request)) for request in json.loads(batch)]
             signal.setitimer(signal.ITIMER_PROF, 0)
-            reply = [dataclasses.asdict(extraction) for extraction in found]
+            reply = [extraction.encode() for extraction in found]
             replies.write(json.dumps(reply).encode() + b"\n")
             replies.flush()
 

@@ -17,10 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from assay.data import codec
 from assay.errors import ExtractionError
 from assay.extract import NO_CODE
-from assay.extract._messages import Change, Extraction, TextRequest
+from assay.extract._messages import Change, Extraction, TextRequest, decode_extraction
 from assay.types import Problem, PromptForm
 from assay.work import PAUSE, pool
 from assay.work.machine import usable_cores
@@ -112,7 +111,7 @@ class ExtractionProcess(ChildProcess):
             raise self._explain_loss(error) from error
         reply = self._receive_reply()
         try:
-            found = [codec.from_json(Extraction, one) for one in json.loads(reply)]
+            found = [decode_extraction(one) for one in json.loads(reply)]
             if len(found) != len(batch):
                 raise ValueError(f"{len(found)} extractions of {len(batch)} texts")
         except (ValueError, TypeError, RecursionError) as error:
