@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from assay.cluster import RaySite, open_cluster
-from assay.cluster.files import CHUNK, describe_files, locate
-from assay.cluster.site import FileSource, read_from
+from assay.cluster.files import CHUNK, FileSource, describe_files, locate, read_from
 from assay.pipeline import EvalConfig, ProblemSelection, Sampling, ScoreConfig, evaluate, score
 from assay.pipeline.site import THIS_MACHINE, Site
 from assay.runs import Result, RunReader

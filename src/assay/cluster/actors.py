@@ -29,7 +29,7 @@ WAIT_S, WAIT_PER_HOST_S = 1.0, 0.02
 
 
 class Objects:
-    """Hold large contexts in Ray's object store, each once for all hosts."""
+    """Large contexts in Ray's object store, each once for all hosts."""
 
     def __init__(self, ray: Any) -> None:
         self._ray = ray
@@ -53,7 +53,7 @@ class Objects:
 
 
 class RayHost(HostHandle):
-    """Call the methods of an actor."""
+    """A host that is an actor."""
 
     def __init__(self, actor: Any, name: str, weight: int, objects: Objects, count: int) -> None:
         super().__init__(name, weight)
@@ -124,7 +124,7 @@ class HostPlace(NamedTuple):
 
 @dataclass(slots=True)
 class _Post:
-    """Hold the actor of a place."""
+    """The actor of a place."""
 
     place: HostPlace
     actor: Any = None
@@ -148,7 +148,7 @@ class ActorRole:
 
 
 class RayHosts:
-    """Keep one actor for every place of the nodes that are alive."""
+    """One actor for every place of the nodes that are alive."""
 
     def __init__(
         self, ray: Any, role: ActorRole, objects: Objects, note: Callable[[str], None]

@@ -32,7 +32,7 @@ class LargeContext(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """Hold the answers of a host, and how far it is."""
+    """The answers of a host, and how far it is."""
 
     answers: list[tuple[int, Any]]
     consumed: int = 0  # items that the work has taken so far

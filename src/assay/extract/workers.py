@@ -135,7 +135,7 @@ class ExtractionProcess(ChildProcess):
 
 
 class Extractor:
-    """Manage worker processes that start when there is work and stay until ``close``."""
+    """Worker processes that start when there is work and stay until ``close``."""
 
     def __init__(
         self,
@@ -176,8 +176,8 @@ class Extractor:
         numbered = (((n, tag), request) for n, (tag, request) in enumerate(requests))
         waiting: dict[int, tuple[T, Extraction]] = {}
         following = 0
-        for (number, tag), found in self.stream(numbered):
-            waiting[number] = tag, found
+        for (number, tag), extraction in self.stream(numbered):
+            waiting[number] = tag, extraction
             while following in waiting:
                 yield waiting.pop(following)
                 following += 1
@@ -191,42 +191,34 @@ class Extractor:
         came before is not held back until a batch is full.
         """
         # A full batch may be the first of a backlog.
-        batches = pool.stream(
-            batched(requests), self._extract_tagged, self._most, wants_more=is_full
-        )
-        for batch in batches:
+        for batch in pool.stream(batched(requests), self._extract, self._most, wants_more=is_full):
             yield from batch
 
-    def _extract_tagged(
+    def _extract(
         self, batch: Sequence[tuple[T, ExtractionRequest]], _on_idle: Callable[[], None]
-    ) -> Sequence[tuple[T, Extraction]]:
-        found = self._extract([request for _, request in batch])
-        return [(tag, one) for (tag, _), one in zip(batch, found, strict=True)]
-
-    def _extract(self, batch: Sequence[ExtractionRequest]) -> list[Extraction]:
-        short = [request for request in batch if len(request.text) <= LONGEST]
-        found = iter(self._extract_short(short) if short else [])
+    ) -> list[tuple[T, Extraction]]:
+        short = [request for _, request in batch if len(request.text) <= LONGEST]
+        extractions = iter(self._extract_short(short) if short else [])
         return [
-            next(found) if len(request.text) <= LONGEST else _refuse(request) for request in batch
+            (tag, next(extractions) if len(request.text) <= LONGEST else _refuse(request))
+            for tag, request in batch
         ]
 
-    def _extract_short(self, batch: Sequence[ExtractionRequest]) -> list[Extraction]:
-        try:
-            return self._extract_once(batch)
-        except ExtractorLostError as error:
-            if len(batch) == 1 and error.certain:
-                return [_fail(error)]
-        return [self._extract_alone(request) for request in batch]
+    def _extract_short(
+        self, batch: Sequence[ExtractionRequest], is_last: bool = False
+    ) -> list[Extraction]:
+        """Extract from a batch. If that loses its worker, give each text another one alone.
 
-    def _extract_alone(self, request: ExtractionRequest) -> Extraction:
+        Any text of a batch may be the cause, or none of them. So only a text that has lost a worker
+        alone after that is at fault, or one that used up its CPU time alone.
+        """
         try:
-            return self._extract_once([request])[0]
+            with self._lend_worker() as worker:
+                return worker.extract(batch)
         except ExtractorLostError as error:
-            return _fail(error)
-
-    def _extract_once(self, batch: Sequence[ExtractionRequest]) -> list[Extraction]:
-        with self._lend_worker() as worker:
-            return worker.extract(batch)
+            if len(batch) == 1 and (is_last or error.certain):
+                return [Extraction(NO_CODE, "extraction", str(error))]
+        return [self._extract_short([request], is_last=True)[0] for request in batch]
 
     @contextlib.contextmanager
     def _lend_worker(self) -> Iterator[ExtractionProcess]:
@@ -277,10 +269,6 @@ def is_full(batch: Sequence[tuple[T, ExtractionRequest]]) -> bool:
     """Return whether a batch has enough texts, or long enough ones, to be sent."""
     characters = sum(len(request.text) for _, request in batch)
     return len(batch) >= BATCH_TEXTS or characters >= BATCH_CHARACTERS
-
-
-def _fail(error: ExtractorLostError) -> Extraction:
-    return Extraction(NO_CODE, "extraction", str(error))
 
 
 def _refuse(request: ExtractionRequest) -> Extraction:
