@@ -41,10 +41,9 @@ os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 from assay import models
 from assay.cluster import RaySite, open_cluster
 from assay.cluster.connection import LOCAL, connect
-from assay.cluster.engine import EngineAbout, EngineSettings
-from assay.cluster.host import Answer, AnyItem
-from assay.cluster.pool import JudgePool, PoolFacts, PoolSettings
-from assay.cluster.site import RemoteEngine, rare_collections
+from assay.cluster.engine import EngineAbout, EngineHost, EngineSettings
+from assay.cluster.host import Answer, AnyItem, JudgePool, PoolFacts, PoolSettings
+from assay.cluster.site import rare_collections
 from assay.judging.stage import Judged, SampleStage
 from assay.models import EngineFacts, Model
 from assay.pipeline import EvalConfig, Sampling, ScoreConfig, evaluate, score
@@ -117,11 +116,11 @@ class SimulatedModel:
     def close(self) -> None: ...
 
 
-def simulated_engine(speed: Speed) -> type[RemoteEngine]:
+def simulated_engine(speed: Speed) -> type[EngineHost]:
     """Return an actor class without an engine."""
 
-    class SimulatedEngine(RemoteEngine):
-        def open_from(self, settings: EngineSettings, source: Any) -> EngineAbout:  # noqa: ARG002
+    class SimulatedEngine(EngineHost):
+        def open(self, settings: EngineSettings, files: Any) -> EngineAbout:  # noqa: ARG002
             here = models.open_model("default")
             self._model = SimulatedModel(here, speed)  # type: ignore[assignment]
             return EngineAbout("simulated", {})

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 
 import assay
-from assay.sandbox.host.dozing import work_of
+from assay.sandbox.inside.isolation.work import work_of
 
 
 def measure(work: Callable[[], None]) -> tuple[float, float]:

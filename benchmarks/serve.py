@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 import assay
-from assay.sandbox.host.dozing import work_of
+from assay.sandbox.inside.isolation.work import work_of
 from http_load import Connection, running_server, wait_for
 
 CONNECTIONS = 32

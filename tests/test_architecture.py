@@ -48,6 +48,36 @@ SAME_NAMES = {
     "Result": (2, "public, and isolated: what tests say about a program"),
     "Score": (2, "public in assay.reward, and a message whose name travels to an engine's process"),
 }
+# Where threads and child processes are started. Others use these (``assay.work`` first).
+STARTERS = ("work", "sandbox.host", "models.workers")
+STARTS = {"threading.Thread", "threading.Timer", "subprocess.Popen", "multiprocessing.Process"}
+STARTS |= {f"concurrent.futures.{kind}PoolExecutor" for kind in ("Thread", "Process")}
+# Files that still start their own, as of 2026-11-18, and why.
+OWN_STARTS = {
+    "cli._progress": "a ticker for the terminal: to move to work.run_in_background",
+    "datasets.http": "a question with a time limit: to move to work.run_in_background",
+    "judging.references": "references are prepared ahead: to move to work.run_in_background",
+    "models.devices": "a pool of devices: to move to work.stream",
+    "models.engines.apr_cli.engine": "a command of others, which does not speak our messages",
+    "models.engines.llamacpp.render": "a question with a time limit: see datasets.http",
+    "models.engines.llamacpp.worker": "inside the engine's process",
+    "models.engines.openai.client": "a timer per request, which closes its connection",
+    "models.engines.torch.texts": "inside the engine's process",
+    "models.engines.torch.weights": "copies of weights to GPUs, inside the engine's process",
+    "pipeline.run": "the model's thread: to move to work.run_in_background",
+    "report.view.server": "the server of pages and its watcher: see pipeline.run",
+    "sandbox.container.worker": "a command of a container runtime",
+    "sandbox.environments.build": "a command of others, whose output is limited",
+    "sandbox.environments.interpreters": "a question to another Python, with a time limit",
+    "sandbox.inside.serving.container": "isolated: inside a container there is no assay",
+    "sandbox.kinds.wasm": "the process of a WebAssembly component: to move to work.process",
+    "sandbox.remote.exchange": "requests to a judge service: to move to work.stream",
+    "sandbox.selftest.battery": "sockets that programs must not reach",
+    "serve.engine.engine": "the service's stage: to move to work.run_in_background",
+    "serve.engine.stage": "second attempts of programs: to move to work.stream",
+    "serve.server": "the web server and its loading: see pipeline.run",
+    "serve.service": "two executors that parse requests",
+}
 MOST_FILES, MOST_LINES, MOST_LINES_OF_A_DOOR = 15, 400, 60
 FILES = sorted(path for path in SOURCE.rglob("*.py") if not path.is_symlink())
 FOLDERS = sorted({path.parent for path in FILES})
@@ -179,6 +209,31 @@ def test_jobs_that_judge_are_built_in_one_place() -> None:
     """A sandbox builds its own controls and attacks, and copies of jobs in other processes."""
     builders = [name_of(path) for path in FILES if "Job" in calls_of(path)]
     assert {name for name in builders if not name.startswith("sandbox.")} == {"judging.job"}
+
+
+def starts_of(path: Path) -> set[str]:
+    """Return which of ``STARTS`` a file calls, by their module or by their imported name."""
+    tree = ast.parse(path.read_text())
+    named = {name.rpartition(".")[2]: name for name in STARTS}
+    imported_names = {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    called = {named.get(func.attr, "") for func in calls if isinstance(func, ast.Attribute)}
+    called |= {imported_names.get(func.id, "") for func in calls if isinstance(func, ast.Name)}
+    return called & STARTS
+
+
+def test_threads_and_child_processes_are_started_in_few_places() -> None:
+    starting = {name_of(path) for path in FILES if starts_of(path)}
+    others = {
+        name for name in starting if not f"{name}.".startswith(tuple(f"{p}." for p in STARTERS))
+    }
+    assert others - set(OWN_STARTS) == set(), "use assay.work"
+    assert set(OWN_STARTS) - others == set(), "start nothing any more: change the list"
 
 
 def test_one_place_decides_what_is_truncated() -> None:

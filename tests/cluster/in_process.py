@@ -1,4 +1,4 @@
-"""Hosts in this process: what a crew does, without Ray."""
+"""Hosts in this process: what a dispatch does, without Ray."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from assay.cluster.crew import Member, MemberLostError
+from assay.cluster.connection import LostHostError
+from assay.cluster.dispatch import HostHandle
 from assay.cluster.host import Answer, AnyItem, Host
 from assay.cluster.messages import Taken, ToHost, encode
 from assay.errors import AssayError, RunError
@@ -40,7 +41,7 @@ class NumberHost(Host):
                 answer(item.tag, (2 * item.payload, self.name))
 
 
-class LocalMember(Member):
+class LocalHost(HostHandle):
     """Call the methods of a host in this process, until it is lost."""
 
     def __init__(self, host: NumberHost, weight: int = 2) -> None:
@@ -76,7 +77,7 @@ class LocalMember(Member):
             taken: Taken = pickle.loads(content)
             self._asking = False
             if self._lost.is_set():
-                self._done(MemberLostError("switched off"))
+                self._done(LostHostError("switched off"))
                 return
             news = taken.answers or taken.starved or taken.failure
             if news or taken.consumed != self.consumed:
@@ -85,26 +86,26 @@ class LocalMember(Member):
             self._asking = True
 
 
-class LocalStaff:
-    """Have these members, and start others in the place of lost ones if there are any."""
+class LocalHosts:
+    """Have these hosts, and start others in the place of lost ones if there are any."""
 
-    def __init__(self, members: list[LocalMember], spare: list[LocalMember] | None = None) -> None:
-        self.members, self.spare = list(members), list(spare or [])
-        self.dismissed: list[tuple[str, str]] = []
+    def __init__(self, hosts: list[LocalHost], spare: list[LocalHost] | None = None) -> None:
+        self.hosts, self.spare = list(hosts), list(spare or [])
+        self.dropped: list[tuple[str, str]] = []
         self.error: AssayError = RunError("no hosts")
 
-    def recruit(self, joined: Callable[[Member], None]) -> bool:
-        for member in self.members:
-            joined(member)
-        return bool(self.members)
+    def start_missing(self, on_ready: Callable[[HostHandle], None]) -> bool:
+        for host in self.hosts:
+            on_ready(host)
+        return bool(self.hosts)
 
-    def dismiss(self, member: Member, why: BaseException) -> None:
-        self.dismissed.append((member.name, str(why)))
-        self.members = [one for one in self.members if one is not member]
-        if isinstance(why, AssayError):
+    def drop(self, host: HostHandle, why: BaseException) -> None:
+        self.dropped.append((host.name, str(why)))
+        self.hosts = [one for one in self.hosts if one is not host]
+        if isinstance(why, AssayError) and not isinstance(why, LostHostError):
             self.error = why
         if self.spare:
-            self.members.append(self.spare.pop())
+            self.hosts.append(self.spare.pop())
 
     def explain(self) -> AssayError:
         return self.error

@@ -11,12 +11,11 @@ from typing import Any, cast
 import pytest
 
 from assay.cluster import actors
-from assay.cluster.actors import ActorRole, HostPlace, Objects, RayMember, RayStaff
-from assay.cluster.connection import Node
-from assay.cluster.crew import MemberLostError
-from assay.cluster.messages import HostStageEnd
+from assay.cluster.actors import ActorRole, HostPlace, Objects, RayHost, RayHosts
+from assay.cluster.connection import LostHostError, Node
 from assay.cluster.model import ClusterModel
 from assay.models import Model
+from assay.sandbox.stages import StageEnd
 from assay.types import Benchmark, Decoding
 from tests.pipeline.test_pipeline import ScriptedModel
 
@@ -52,15 +51,15 @@ def test_a_host_that_did_not_get_a_message_is_given_up() -> None:
     actor = SimpleNamespace(
         put=method(lambda *_: Reference(put)), take=method(lambda *_: Reference(answer))
     )
-    member = RayMember(actor, "a", 1, Objects(FakeRay()), 1)
+    host = RayHost(actor, "a", 1, Objects(FakeRay()), 1)
     found: list[Any] = []
-    member.take(found.append)
-    member.put([HostStageEnd()])
+    host.take(found.append)
+    host.put([StageEnd()])
     assert found == []
     put.set_exception(ConnectionError("unavailable"))
-    member.take(found.append)  # of the next stage
+    host.take(found.append)  # of the next stage
     assert [str(one) for one in found] == ["ConnectionError: unavailable"] * 2
-    assert all(isinstance(one, MemberLostError) for one in found)
+    assert all(isinstance(one, LostHostError) for one in found)
 
 
 def test_large_contexts_are_stored_once_and_not_all_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +76,7 @@ def test_large_contexts_are_stored_once_and_not_all_kept(monkeypatch: pytest.Mon
     assert [objects.put(content) for content in (b"12345", b"6789")] == [1, 4]
 
 
-def start_staff(note: Callable[[str], None]) -> RayStaff:
+def start_staff(note: Callable[[str], None]) -> RayHosts:
     role = ActorRole(
         start=lambda _: SimpleNamespace(gpu=method(lambda: "H200")),
         open=lambda _: Reference(Future()),
@@ -85,21 +84,21 @@ def start_staff(note: Callable[[str], None]) -> RayStaff:
         places=lambda: [HostPlace(NODE)],
         close=lambda _: None,
     )
-    return RayStaff(FakeRay(), role, Objects(FakeRay()), note)
+    return RayHosts(FakeRay(), role, Objects(FakeRay()), note)
 
 
 def test_hosts_that_do_not_start_are_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     notes: list[str] = []
-    staff = start_staff(notes.append)
-    assert staff.recruit(lambda _: None)
+    hosts = start_staff(notes.append)
+    assert hosts.start_missing(lambda _: None)
     assert notes == []
     monkeypatch.setattr(actors, "LATE_S", -1.0)
     for _ in range(2):
-        staff.recruit(lambda _: None)
+        hosts.start_missing(lambda _: None)
     (note,) = notes
     assert note.startswith("cluster: 1 host not ready")
     assert "free CPUs or GPUs" in note
-    staff.close()
+    hosts.close()
 
 
 def test_engines_that_are_there_are_asked_and_no_other_is_started(mini: Benchmark) -> None:
@@ -111,12 +110,12 @@ def test_engines_that_are_there_are_asked_and_no_other_is_started(mini: Benchmar
         return "probed"
 
     def model() -> ClusterModel:
-        staff: Any = SimpleNamespace(
-            recruit=lambda _: True,
+        hosts: Any = SimpleNamespace(
+            start_missing=lambda _: True,
             wait=lambda _: [SimpleNamespace(actor=SimpleNamespace(gpu=method(lambda: "H200")))],
         )
         here = cast(Model, ScriptedModel(mini))
-        return ClusterModel(FakeRay(), here, lambda: staff, probe, 1)
+        return ClusterModel(FakeRay(), here, lambda: hosts, probe, 1)
 
     assert model().gpu() == "probed"
     loaded = model()

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from assay.cluster import RaySite, open_cluster
-from assay.cluster.files import CHUNK, describe_files, locate
-from assay.cluster.site import FileSource, read_from
+from assay.cluster.files import CHUNK, FileSource, describe_files, locate, read_from
 from assay.pipeline import EvalConfig, ProblemSelection, Sampling, ScoreConfig, evaluate, score
 from assay.pipeline.site import THIS_MACHINE, Site
 from assay.runs import Result, RunReader
@@ -93,8 +92,8 @@ def test_scores_are_those_of_one_machine_whatever_is_killed(
     notes.clear()
 
     def kill_an_actor() -> None:
-        (staff, _), *_ = site._pools.values()
-        os.kill(actor_pid(site, staff.members()[0].actor), signal.SIGKILL)
+        (hosts, _), *_ = site._pools.values()
+        os.kill(actor_pid(site, hosts.hosts()[0].actor), signal.SIGKILL)
 
     def exchange_the_nodes() -> None:
         before = cluster.nodes
@@ -139,8 +138,8 @@ def test_completions_are_those_of_one_machine_if_an_engine_dies(
             if not killed.is_set():
                 killed.set()
                 (model,) = site._models
-                assert model._staff is not None
-                os.kill(actor_pid(site, model._staff.members()[0].actor), signal.SIGKILL)
+                assert model._hosts is not None
+                os.kill(actor_pid(site, model._hosts.hosts()[0].actor), signal.SIGKILL)
 
     found = evaluate_at(site, tmp_path / "cluster", Killer())
     assert killed.is_set()

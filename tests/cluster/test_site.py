@@ -17,7 +17,7 @@ from assay import __version__, models
 from assay.cluster.actors import HostPlace
 from assay.cluster.connection import Node, check_address, unwrap
 from assay.cluster.engine import check_libraries
-from assay.cluster.pool import PoolFacts
+from assay.cluster.host import PoolFacts
 from assay.cluster.sandbox import PoolRules
 from assay.cluster.site import engine_places, gpus_per_engine, open_here
 from assay.errors import ModelError, RunError, SandboxError, UsageError

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from assay.errors import ExtractionError
-from assay.extract import NO_CODE, _process, extract
+from assay.extract import NO_CODE, extract, workers
 from assay.extract.workers import (
     LONGEST,
     Extraction,
@@ -67,10 +67,10 @@ def spoil(monkeypatch: pytest.MonkeyPatch, statement: str) -> None:
         "    return real(text, *rest)\n"
         "_worker.explain_extraction = explain_extraction\n"
     )
-    before, after = _process.SCRIPT.split("from assay", 1)
+    before, after = workers.SCRIPT.split("from assay", 1)
     script = f"{before}\n{spoilt}from assay{after}"
-    options = [script if part == _process.SCRIPT else part for part in _process.OPTIONS]
-    monkeypatch.setattr(_process, "OPTIONS", options)
+    options = [script if part == workers.SCRIPT else part for part in workers.OPTIONS]
+    monkeypatch.setattr(workers, "OPTIONS", options)
 
 
 @pytest.mark.parametrize(

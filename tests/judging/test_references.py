@@ -18,7 +18,7 @@ from assay.judging import references
 from assay.pipeline.judging import _long_first, _verdict_cache
 from assay.runs import VerdictCache
 from assay.sandbox import Capabilities, Sandbox, open_sandbox
-from assay.sandbox.judges.process import JudgeProcess
+from assay.sandbox.judges.dispatch import JudgeProcess
 from assay.sandbox.kinds.process import open_judges
 from assay.types import Benchmark, Cases, Job, Problem, Program, Tests, TimeRule, Verdict
 from assay.work import machine

@@ -22,8 +22,7 @@ import pytest
 
 import assay
 from assay.errors import SandboxError
-from assay.peers._installed import find_installation
-from assay.peers.isolation import PeerCommand, TreeLimits, run_isolated
+from assay.peers.isolation import PeerCommand, TreeLimits, find_installation, run_isolated
 from tests.e2e.test_resume import descendants, survivors
 from tests.peers.peer_commands import as_ordinary, python
 from tests.security.control_groups import groups_of, has_control_groups

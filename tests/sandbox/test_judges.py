@@ -19,7 +19,7 @@ import pytest
 
 from assay.errors import SandboxError
 from assay.sandbox import Item
-from assay.sandbox.judges import messages, process, processes
+from assay.sandbox.judges import dispatch, messages, processes
 from assay.sandbox.judges.messages import ContextsReceived, ContextsSent
 from assay.sandbox.judges.processes import JudgeProcesses, split_cores
 from assay.sandbox.kinds.process import ProcessSandbox, count_judges, open_judges
@@ -263,7 +263,7 @@ def test_processes_that_cannot_start_are_an_error_not_a_verdict(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     opened = open_judges(4, STRONGEST, 2)
-    monkeypatch.setattr(process, "INTERPRETER", ("/bin/false",))
+    monkeypatch.setattr(dispatch, "INTERPRETER", ("/bin/false",))
     try:
         verdicts: list[Verdict] = []
         with pytest.raises(SandboxError, match="judge process ended .exit code 1.*in a row"):
@@ -278,13 +278,15 @@ def test_processes_that_cannot_start_are_an_error_not_a_verdict(
 def test_a_worker_that_cannot_start_is_invalid_not_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     """The judges start, their fork servers do not."""
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
-    script = process.SCRIPT.replace(
+    script = dispatch.SCRIPT.replace(
         "from assay.sandbox.judges.main import main;",
         "from assay.sandbox.host import local; local.OPTIONS = ('-c', 'pass');"
         "from assay.sandbox.judges.main import main;",
     )
-    interpreter = tuple(script if part == process.SCRIPT else part for part in process.INTERPRETER)
-    monkeypatch.setattr(process, "INTERPRETER", interpreter)
+    interpreter = tuple(
+        script if part == dispatch.SCRIPT else part for part in dispatch.INTERPRETER
+    )
+    monkeypatch.setattr(dispatch, "INTERPRETER", interpreter)
     opened = open_judges(3, STRONGEST, 2)
     try:
         verdicts = list(opened.judge(job("right", n) for n in range(4)))

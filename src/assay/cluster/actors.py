@@ -1,4 +1,4 @@
-"""Be a member of a crew by a Ray actor, and keep one actor for every place that should have one."""
+"""Hosts as Ray actors, one for every place that should have one."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from assay.cluster.connection import LostHostError, Node, summarize, unwrap
-from assay.cluster.crew import ATTEMPTS, Member, MemberLostError
+from assay.cluster.dispatch import ATTEMPTS, HostHandle
 from assay.cluster.messages import ToHost, encode
 from assay.data.printable import quantity
 from assay.errors import AssayError, RunError
+from assay.work import run_in_background
 
 MOST_FAILURES = ATTEMPTS + 1  # of a place in a row: more than one item can cause
 HELD = 256 << 20  # bytes of large contexts that stay in the object store for other hosts
 CALLS_AT_A_TIME = 8  # that an actor serves, in threads
-LINGER_S, LINGER_PER_MEMBER_S = 0.02, 0.001
+LINGER_S, LINGER_PER_HOST_S = 0.02, 0.001
 CLOSE_S = 5.0
 LATE_S = 30.0  # until a host that has not started is reported
-WAIT_S, WAIT_PER_MEMBER_S = 1.0, 0.02
+WAIT_S, WAIT_PER_HOST_S = 1.0, 0.02
 
 
 class Objects:
-    """Hold large contexts in Ray's object store, each once for all hosts."""
+    """Large contexts in Ray's object store, each once for all hosts."""
 
     def __init__(self, ray: Any) -> None:
         self._ray = ray
@@ -51,21 +52,21 @@ class Objects:
         return reference
 
 
-class RayMember(Member):
-    """Call the methods of an actor."""
+class RayHost(HostHandle):
+    """A host that is an actor."""
 
     def __init__(self, actor: Any, name: str, weight: int, objects: Objects, count: int) -> None:
         super().__init__(name, weight)
         self.actor = actor
         self._objects = objects
         # So that the driver gets a bounded number of answers per second from all hosts together.
-        self._linger_s = max(LINGER_S, LINGER_PER_MEMBER_S * count)
-        self._wait_s = max(WAIT_S, WAIT_PER_MEMBER_S * count)
+        self._linger_s = max(LINGER_S, LINGER_PER_HOST_S * count)
+        self._wait_s = max(WAIT_S, WAIT_PER_HOST_S * count)
         self._number = 0
         self._lock = threading.Lock()
         self._done: Callable[[bytes | BaseException], None] = lambda _: None
         self._asking = False
-        self._lost: MemberLostError | None = None
+        self._lost: LostHostError | None = None
 
     def put(self, messages: list[ToHost]) -> None:
         content, large = encode(messages)
@@ -92,7 +93,7 @@ class RayMember(Member):
         try:
             found = future.result()
         except BaseException as error:
-            found = MemberLostError(summarize(error))
+            found = LostHostError(summarize(error))
         with self._lock:
             self._asking = False
             done = self._done
@@ -105,7 +106,7 @@ class RayMember(Member):
         """
         if (error := future.exception()) is not None:
             with self._lock:
-                lost = self._lost = MemberLostError(summarize(error))
+                lost = self._lost = LostHostError(summarize(error))
                 done = self._done
             done(lost)
 
@@ -123,11 +124,11 @@ class HostPlace(NamedTuple):
 
 @dataclass(slots=True)
 class _Post:
-    """Hold the actor of a place."""
+    """The actor of a place."""
 
     place: HostPlace
     actor: Any = None
-    member: RayMember | None = None
+    host: RayHost | None = None
     opening: bool = False
     since: float = 0.0  # when the actor was requested
     failures: int = 0
@@ -135,7 +136,7 @@ class _Post:
 
 @dataclass(frozen=True, slots=True)
 class ActorRole:
-    """The way to start an actor for a place, and to make it a member."""
+    """The way to start an actor for a place, and to make it a host."""
 
     start: Callable[[HostPlace], Any]  # returns the actor
     open: Callable[[Any], Any]  # returns the reference of the call
@@ -146,8 +147,8 @@ class ActorRole:
     close: Callable[[Any], Any]  # returns the reference of the last call, before it is killed
 
 
-class RayStaff:
-    """Keep one actor for every place of the nodes that are alive."""
+class RayHosts:
+    """One actor for every place of the nodes that are alive."""
 
     def __init__(
         self, ray: Any, role: ActorRole, objects: Objects, note: Callable[[str], None]
@@ -156,31 +157,31 @@ class RayStaff:
         self._error: AssayError = RunError("cluster: no node has CPUs for assay.")
         self._posts: dict[tuple[str, int], _Post] = {}
         self._changed = threading.Condition(threading.RLock())
-        self._joined: Callable[[Member], None] = lambda _: None
+        self._on_ready: Callable[[HostHandle], None] = lambda _: None
         self._complete = False  # all nodes could be used
         self._closed = self._is_late = False
         self._news: queue.SimpleQueue[tuple[_Post, Any, Any, int] | None] = queue.SimpleQueue()
-        threading.Thread(target=self._listen, daemon=True).start()
+        run_in_background(self._listen)
 
-    def recruit(self, joined: Callable[[Member], None]) -> bool:
-        """Start missing actors. See ``Staff``."""
+    def start_missing(self, on_ready: Callable[[HostHandle], None]) -> bool:
+        """Start missing actors. See ``Hosts``."""
         if self._closed:
             return False
         places = {place.key: place for place in self._role.places()}
         with self._changed:
-            self._joined = joined
+            self._on_ready = on_ready
             for key in [key for key in self._posts if key not in places]:
-                if self._posts[key].member is None:  # its node is gone
+                if self._posts[key].host is None:  # its node is gone
                     self._kill([self._posts.pop(key)])
             for key, place in places.items():
                 post = self._posts.setdefault(key, _Post(place))
                 if post.actor is None and post.failures < MOST_FAILURES:
                     self._start(post, len(places))
             active = any(post.actor is not None for post in self._posts.values())
-            members = self.members()
+            hosts = self.hosts()
             self._note_late_ones()
-        for member in members:
-            joined(member)
+        for host in hosts:
+            on_ready(host)
         return active
 
     def _note_late_ones(self) -> None:
@@ -194,41 +195,41 @@ class RayStaff:
                 "for free CPUs or GPUs (see `ray status`), or model files are being copied"
             )
 
-    def dismiss(self, member: Member, why: BaseException) -> None:
+    def drop(self, host: HostHandle, why: BaseException) -> None:
         with self._changed:
             for post in self._posts.values():
-                if post.member is member:
+                if post.host is host:
                     self._error = _explain(why)
                     self._note(
-                        f"cluster: lost {member.name} ({why}); its work in progress is repeated"
+                        f"cluster: lost {host.name} ({why}); its work in progress is repeated"
                     )
-                    post.failures = 1 if member.consumed else post.failures + 1
+                    post.failures = 1 if host.consumed else post.failures + 1
                     self._kill([post])
 
     def explain(self) -> AssayError:
         return self._error
 
-    def members(self) -> list[RayMember]:
+    def hosts(self) -> list[RayHost]:
         with self._changed:
-            return [post.member for post in self._posts.values() if post.member]
+            return [post.host for post in self._posts.values() if post.host]
 
-    def wait(self, timeout_s: float) -> list[RayMember]:
-        """Return the members once every actor is open.
+    def wait(self, timeout_s: float) -> list[RayHost]:
+        """Return the hosts once every actor is open.
 
         The first time, raise the error of a node that cannot have one. Later such a node is left
         out.
         """
-        self.recruit(lambda _: None)
+        self.start_missing(lambda _: None)
         with self._changed:
             self._changed.wait_for(
                 lambda: not any(post.opening for post in self._posts.values()), timeout_s
             )
             refused = any(post.failures >= MOST_FAILURES for post in self._posts.values())
-            members = self.members()
-            if not members or (refused and not self._complete):
+            hosts = self.hosts()
+            if not hosts or (refused and not self._complete):
                 raise self._error
             self._complete = True
-            return members
+            return hosts
 
     def count(self) -> tuple[int, int]:
         """Return how many places have an actor, and on how many nodes."""
@@ -243,7 +244,7 @@ class RayStaff:
         self._news.put(None)
 
     def reset(self) -> None:
-        """End all actors. ``recruit`` starts others."""
+        """End all actors. ``start_missing`` starts others."""
         with self._changed:
             posts, self._posts = list(self._posts.values()), {}
             self._kill(posts)
@@ -278,15 +279,15 @@ class RayStaff:
                 self._kill([post])
                 self._changed.notify_all()
                 return
-            post.member = RayMember(actor, post.place.node.name, weight, self._objects, count)
-            joined, member = self._joined, post.member
+            post.host = RayHost(actor, post.place.node.name, weight, self._objects, count)
+            on_ready, host = self._on_ready, post.host
             self._changed.notify_all()
-        joined(member)
+        on_ready(host)
 
     def _kill(self, posts: Sequence[_Post]) -> None:
         actors = [post.actor for post in posts if post.actor is not None]
         for post in posts:
-            post.actor, post.member, post.opening = None, None, False
+            post.actor, post.host, post.opening = None, None, False
         end_actors(self._ray, actors, self._role.close)
 
 

@@ -46,7 +46,7 @@ class LostHostError(RunError):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Describe a node that is alive."""
+    """A node that is alive."""
 
     id: str
     name: str

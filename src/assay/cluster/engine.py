@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from assay import __version__, models
-from assay.cluster.files import Shipment, Source, locate
+from assay.cluster.files import Shipment, locate, read_from
 from assay.cluster.host import Answer, AnyItem, Host
 from assay.errors import ModelError
 from assay.models import EngineFacts, EngineOptions, Model, Usage
@@ -25,7 +25,7 @@ from assay.work.machine import usable_physical_cores
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """Name a model as every node opens it. Its files are shared by path, or copied."""
+    """A model as every node opens it. Its files are shared by path, or copied."""
 
     spec: str  # used if there is no shipment
     engine: str  # empty: found from the file's content
@@ -36,7 +36,7 @@ class EngineSettings:
 
 
 class EngineAbout(NamedTuple):
-    """Say where an engine is."""
+    """The place of an engine."""
 
     node: str
     libraries: dict[str, str]  # versions
@@ -55,7 +55,7 @@ def split_request(request: Request) -> tuple[Prompt, RequestPayload]:
 
 @dataclass(frozen=True, slots=True)
 class GenerateStage:
-    """Answer every request with its completion, and the line that records it."""
+    """The stage that answers requests with completions, and the lines that record them."""
 
     def run(self, model: Model, items: Iterator[AnyItem | None], answer: Answer) -> None:
         tags: dict[tuple[str, int], int] = {}
@@ -78,7 +78,7 @@ class GenerateStage:
 
 
 class _Progress(Silent):
-    """Pass on what the engine does between two completions."""
+    """The progress of an engine between two completions."""
 
     def __init__(self, host: EngineHost) -> None:
         self._host = host
@@ -91,7 +91,7 @@ class _Progress(Silent):
 
 
 class EngineHost(Host):
-    """Hold a model that stays loaded as long as this process lives."""
+    """A model that stays loaded as long as this process lives, behind a host."""
 
     eager = True
 
@@ -104,9 +104,13 @@ class EngineHost(Host):
         self._loaded = contextlib.ExitStack()
         self._opened = ("", EngineOptions())
 
-    def open(self, settings: EngineSettings, source: Source | None) -> EngineAbout:
-        """Find or copy the model's files, and open the model. Raise ModelError if it differs."""
+    def open(self, settings: EngineSettings, files: Any) -> EngineAbout:
+        """Find or copy the model's files, and open the model. Raise ModelError if it differs.
+
+        ``files`` is the actor of a FileSource, or None if no file has to be copied.
+        """
         options, spec = settings.options, settings.spec
+        source = read_from(files) if files is not None else None
         if settings.model is not None:
             path = locate(settings.model, source)
             spec = f"{settings.engine}:{path}" if settings.engine else str(path)

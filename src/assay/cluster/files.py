@@ -6,22 +6,25 @@ import contextlib
 import fcntl
 import hashlib
 import os
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from assay.data import codec
 from assay.datasets import cache_dir, look_up_sha256
 from assay.errors import ModelError
 
 CHUNK = 16 << 20
+CHUNKS_HELD = 32  # pieces of files that stay in the object store for other nodes
 # Returns a piece of a file of the driver's machine: its path, an offset and a size.
 Source = Callable[[str, int, int], bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class ShippedFile:
-    """Describe a file: its path inside the shipment, its size and its digest."""
+    """A file: its path inside the shipment, its size and its digest."""
 
     path: str  # empty: the shipment is this file
     size: int
@@ -30,7 +33,7 @@ class ShippedFile:
 
 @dataclass(frozen=True, slots=True)
 class Shipment:
-    """Describe a file or folder of the driver's machine."""
+    """A file or folder of the driver's machine."""
 
     root: str
     files: tuple[ShippedFile, ...]
@@ -38,6 +41,11 @@ class Shipment:
     @property
     def digest(self) -> str:
         return codec.digest([[one.path, one.size, one.sha256] for one in self.files])
+
+    @property
+    def paths(self) -> list[str]:
+        """Return the paths of the files on the driver's machine."""
+        return [str(Path(self.root, one.path)) if one.path else self.root for one in self.files]
 
 
 def describe_files(root: Path) -> Shipment:
@@ -114,3 +122,45 @@ def _copy(source: Source, there: str, target: Path, about: ShippedFile) -> None:
         part.unlink()
         raise ModelError(f"{there}: changed while it was copied. Run the same command again.")
     part.replace(target)
+
+
+class FileSource:
+    """The driver's files, for nodes that do not have them. An actor on the driver's node."""
+
+    def __init__(self) -> None:
+        self._paths: set[str] = set()
+        self._held: OrderedDict[tuple[str, int], Any] = OrderedDict()
+
+    def allow(self, paths: list[str]) -> None:
+        """Let nodes read these files too."""
+        self._paths.update(paths)
+
+    def read(self, path: str, offset: int, size: int) -> list[Any]:
+        """Return a reference to a piece of a file, so that nodes also copy from each other."""
+        import ray
+
+        if path not in self._paths or size > CHUNK:
+            raise PermissionError(path)
+        key = path, offset
+        if key not in self._held:
+            with Path(path).open("rb") as file:
+                file.seek(offset)
+                self._held[key] = ray.put(file.read(size))
+            while len(self._held) > CHUNKS_HELD:
+                self._held.popitem(last=False)
+        return [self._held[key]]
+
+    def close(self) -> None:
+        self._held.clear()
+
+
+def read_from(source: Any) -> Source:
+    """Return a function that reads from a FileSource."""
+    import ray
+
+    def read(path: str, offset: int, size: int) -> bytes:
+        (reference,) = ray.get(source.read.remote(path, offset, size))
+        content: bytes = ray.get(reference)
+        return content
+
+    return read

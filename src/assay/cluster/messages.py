@@ -6,9 +6,6 @@ slow. Nothing that a program or a model wrote is unpickled: it arrives as text.
 
 from __future__ import annotations
 
-import copyreg
-import dataclasses
-import operator
 import pickle
 from typing import Any, NamedTuple
 
@@ -21,21 +18,11 @@ from assay.errors import (
     SandboxError,
     UsageError,
 )
-from assay.sandbox.stages import Items
+from assay.sandbox.stages import Items, StageEnd, StageStart, pickle_as_call
 from assay.types import Completion, Decoding, Prompt
 
 LARGE = 1 << 18  # bytes of a context that travels by the object store, once for all hosts
 KINDS = (UsageError, DataError, ModelError, ExtractionError, SandboxError, RunError)
-
-
-class HostStageStart(NamedTuple):
-    """The start of a stage."""
-
-    stage: Any
-
-
-class HostStageEnd(NamedTuple):
-    """The end of the items of a stage."""
 
 
 class LargeContext(NamedTuple):
@@ -45,7 +32,7 @@ class LargeContext(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """Hold the answers of a host, and how far it is."""
+    """The answers of a host, and how far it is."""
 
     answers: list[tuple[int, Any]]
     consumed: int = 0  # items that the work has taken so far
@@ -55,7 +42,7 @@ class Taken(NamedTuple):
     failure: AssayError | None = None  # that ends the work
 
 
-ToHost = HostStageStart | Items | HostStageEnd
+ToHost = StageStart | Items | StageEnd
 
 
 def encode(messages: list[ToHost]) -> tuple[bytes, list[bytes]]:
@@ -101,11 +88,5 @@ def make_portable(error: BaseException, where: str = "") -> AssayError:
     return RunError(f"{prefix}{type(error).__name__}: {error}")
 
 
-def _pickle_as_call(cls: type[Any]) -> None:
-    """Pickle a dataclass as a call with its fields: several times as fast as by its state."""
-    fields = operator.attrgetter(*(field.name for field in dataclasses.fields(cls)))
-    copyreg.pickle(cls, lambda value: (cls, fields(value)))
-
-
 for _type in (Completion, Decoding, Prompt):
-    _pickle_as_call(_type)
+    pickle_as_call(_type)

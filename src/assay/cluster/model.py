@@ -7,9 +7,9 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from assay.cluster.actors import RayStaff
+from assay.cluster.actors import RayHosts
 from assay.cluster.connection import LostHostError, ask
-from assay.cluster.crew import HostPace, HostStageRun, Member
+from assay.cluster.dispatch import HostDispatch, HostHandle
 from assay.cluster.engine import GenerateStage, split_request
 from assay.cluster.messages import Taken
 from assay.errors import ModelError
@@ -55,17 +55,17 @@ class ClusterModel(LoadedOnDemand):
         self,
         ray: Any,
         here: Model,
-        start: Callable[[], RayStaff],
+        start: Callable[[], RayHosts],
         probe: Callable[[Call], Any],
         gpus: int = 0,
     ) -> None:
         self._ray, self._here, self._start, self._probe = ray, here, start, probe
         self.identity, self.thinks = here.identity, here.thinks
         self.reporter: Reporter | None = None
-        self._staff: RayStaff | None = None
+        self._hosts: RayHosts | None = None
         self._gpu = None if gpus else ""  # None: not asked yet
         self._decoding: Decoding | None = None  # that engines are loaded for
-        self._preloaded: dict[int, Member] = {}  # by identity
+        self._preloaded: dict[int, HostHandle] = {}  # by identity
         self._facts: EngineFacts = here.describe()
         self._size = (0, 0)  # engines, nodes
         self._tokens: dict[str, int] = {}
@@ -80,9 +80,9 @@ class ClusterModel(LoadedOnDemand):
 
         Engines that are there have all GPUs, so another one would wait for ever.
         """
-        if self._staff is None:
+        if self._hosts is None:
             return self._probe(call)
-        return ask(self._ray, call(self._staff.wait(OPEN_S)[0].actor), CHECK_S)
+        return ask(self._ray, call(self._hosts.wait(OPEN_S)[0].actor), CHECK_S)
 
     def render(self, prompt: Prompt) -> Rendered:
         return self._here.render(prompt)
@@ -95,7 +95,7 @@ class ClusterModel(LoadedOnDemand):
 
     def preload(self, decoding: Decoding) -> None:
         self._decoding = decoding
-        self._require().recruit(self._preload)
+        self._require().start_missing(self._preload)
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
         for batch in self.generate_encoded(requests):
@@ -112,7 +112,7 @@ class ClusterModel(LoadedOnDemand):
             if self.reporter is not None:
                 self.reporter.loading()
             self._tokens = {}
-            with contextlib.closing(self._crew(first, items)) as batches:
+            with contextlib.closing(self._dispatch(first, items)) as batches:
                 yield from batches
             self._describe()
 
@@ -123,57 +123,57 @@ class ClusterModel(LoadedOnDemand):
 
     def usage(self) -> Usage | None:
         found = []
-        for member in self._staff.members() if self._staff else []:
+        for host in self._hosts.hosts() if self._hosts else []:
             with contextlib.suppress(LostHostError):
-                found.append(ask(self._ray, member.actor.usage.remote(), ASK_S))
+                found.append(ask(self._ray, host.actor.usage.remote(), ASK_S))
         return add_usage(found)
 
     def end(self) -> None:
         self.close()
 
     def close(self) -> None:
-        staff, self._staff, self._preloaded = self._staff, None, {}
-        if staff is not None:
-            staff.close()
+        hosts, self._hosts, self._preloaded = self._hosts, None, {}
+        if hosts is not None:
+            hosts.close()
 
-    def _crew(
+    def _dispatch(
         self, first: Any, rest: Iterator[Any]
     ) -> Generator[list[EncodedCompletion], None, None]:
         def items() -> Iterator[Any]:
             yield first
             yield from rest
 
-        crew: HostStageRun[Any, Any, EncodedCompletion] = HostStageRun(
-            GenerateStage(), items(), self._require(), HostPace(AHEAD), (ModelError,), self._watch
+        dispatch: HostDispatch[Any, Any, EncodedCompletion] = HostDispatch(
+            GenerateStage(), items(), self._require(), AHEAD, (ModelError,), self._watch
         )
-        return crew.answers()
+        return dispatch.answers()
 
-    def _require(self) -> RayStaff:
-        if self._staff is None:
-            self._staff = self._start()
-        return self._staff
+    def _require(self) -> RayHosts:
+        if self._hosts is None:
+            self._hosts = self._start()
+        return self._hosts
 
-    def _preload(self, member: Member) -> None:
-        """Load an engine. Called from any thread, perhaps more than once for a member."""
-        if self._decoding is not None and id(member) not in self._preloaded:
-            self._preloaded[id(member)] = member
-            member.actor.preload.remote(self._decoding)  # type: ignore[attr-defined]
+    def _preload(self, host: HostHandle) -> None:
+        """Load an engine. Called from any thread, perhaps more than once for a host."""
+        if self._decoding is not None and id(host) not in self._preloaded:
+            self._preloaded[id(host)] = host
+            host.actor.preload.remote(self._decoding)  # type: ignore[attr-defined]
 
-    def _watch(self, member: Member, taken: Taken) -> None:
+    def _watch(self, host: HostHandle, taken: Taken) -> None:
         if self.reporter is None:
             return
-        self._tokens[f"{member.name} {id(member)}"] = taken.tokens
+        self._tokens[f"{host.name} {id(host)}"] = taken.tokens
         if total := sum(self._tokens.values()):
             self.reporter.generating(total)
 
     def _describe(self) -> None:
         """Ask engines for their facts. They stay known after the engines have ended."""
-        if self._staff is None:
+        if self._hosts is None:
             return
-        self._size = self._staff.count()
-        for member in self._staff.members()[:ASKED]:
+        self._size = self._hosts.count()
+        for host in self._hosts.hosts()[:ASKED]:
             with contextlib.suppress(LostHostError):
-                found: EngineFacts = ask(self._ray, member.actor.describe.remote(), ASK_S)
+                found: EngineFacts = ask(self._ray, host.actor.describe.remote(), ASK_S)
                 # An engine that is still loading knows less about itself than another.
                 if len(found.to_json()) >= len(self._facts.to_json()):
                     self._facts = found

@@ -8,13 +8,13 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from assay import __version__
-from assay.cluster.actors import HostPlace, RayStaff
+from assay.cluster.actors import HostPlace, RayHosts
 from assay.cluster.connection import LostHostError, ask
-from assay.cluster.crew import HostPace, HostStageRun
-from assay.cluster.pool import PoolFacts
+from assay.cluster.dispatch import HostDispatch
+from assay.cluster.host import PoolFacts
 from assay.errors import SandboxError
 from assay.sandbox import Stage
-from assay.sandbox.stages import JudgeStage, OutputsStage, split_job
+from assay.sandbox.stages import JudgeStage, OutputsStage, each, split_job
 from assay.types import Capabilities, Cases, Job, Verdict
 
 OPEN_S, RELEASE_S = 300.0, 60.0
@@ -25,7 +25,7 @@ R = TypeVar("R")
 
 
 class PoolRules:
-    """Check that all nodes judge alike. The first one sets the rules."""
+    """The rules by which all nodes judge alike. The first one sets them."""
 
     def __init__(self) -> None:
         self.found: Capabilities | None = None
@@ -59,26 +59,22 @@ def _promise(found: Capabilities) -> tuple[str, ...]:
 
 
 class ClusterSandbox:
-    """Hand items to the pools of all nodes. Each pool has the sandbox of its machine."""
+    """The pools of all nodes, which share items. Each pool has the sandbox of its machine."""
 
-    def __init__(self, ray: Any, staff: RayStaff, rules: PoolRules) -> None:
-        self._ray, self._staff, self._rules = ray, staff, rules
+    def __init__(self, ray: Any, hosts: RayHosts, rules: PoolRules) -> None:
+        self._ray, self._hosts, self._rules = ray, hosts, rules
         self._lock = threading.Lock()
-        staff.wait(OPEN_S)
+        hosts.wait(OPEN_S)
 
     def capabilities(self) -> Capabilities:
         assert self._rules.found is not None
         return self._rules.found
 
     def judge(self, jobs: Iterable[Job]) -> Iterator[Verdict]:
-        with contextlib.closing(self._answers(JudgeStage(), map(split_job, jobs))) as batches:
-            for batch in batches:
-                yield from batch
+        return each(self._answers(JudgeStage(), map(split_job, jobs)))
 
     def outputs(self, jobs: Iterable[Job]) -> Iterator[tuple[Verdict, Cases | None]]:
-        with contextlib.closing(self._answers(OutputsStage(), map(split_job, jobs))) as batches:
-            for batch in batches:
-                yield from batch
+        return each(self._answers(OutputsStage(), map(split_job, jobs)))
 
     def run_stage(
         self,
@@ -93,7 +89,7 @@ class ClusterSandbox:
 
     def close(self) -> None:
         """Release what the nodes keep warm. The actors stay for the next stage."""
-        calls = [member.actor.release.remote() for member in self._staff.members()]
+        calls = [host.actor.release.remote() for host in self._hosts.hosts()]
         for call in calls:
             with contextlib.suppress(LostHostError):
                 ask(self._ray, call, RELEASE_S)
@@ -106,9 +102,9 @@ class ClusterSandbox:
             raise SandboxError("cluster: its sandbox already runs a stage.")
         finished = False
         try:
-            yield from HostStageRun(stage, items, self._staff, HostPace(AHEAD)).answers()
+            yield from HostDispatch(stage, items, self._hosts, AHEAD).answers()
             finished = True
         finally:
             self._lock.release()
             if not finished:
-                self._staff.reset()
+                self._hosts.reset()

@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import gc
 import os
-from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,14 +16,14 @@ from assay.cluster.actors import (
     ActorRole,
     HostPlace,
     Objects,
-    RayStaff,
+    RayHosts,
     end_actors,
 )
 from assay.cluster.connection import LostHostError, Node, ask, connect, list_nodes
 from assay.cluster.engine import EngineAbout, EngineHost, EngineSettings, check_libraries
-from assay.cluster.files import CHUNK, Shipment, Source, describe_files
+from assay.cluster.files import FileSource, describe_files
+from assay.cluster.host import JudgePool, PoolSettings
 from assay.cluster.model import CHECK_S, OPEN_S, Call, ClusterModel
-from assay.cluster.pool import JudgePool, PoolSettings
 from assay.cluster.sandbox import ClusterSandbox, PoolRules, check_version
 from assay.data.printable import quantity
 from assay.errors import UsageError
@@ -37,7 +36,6 @@ from assay.runs import ParityGateOutcome
 from assay.sandbox import Sandbox
 
 COLLECTIONS = 100_000, 50, 100
-CHUNKS_HELD = 32  # pieces of files that stay in the object store for other nodes
 
 
 @contextlib.contextmanager
@@ -66,65 +64,16 @@ def rare_collections() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-class FileSource:
-    """Read the driver's files for nodes that do not have them. Runs on the driver's node."""
-
-    def __init__(self) -> None:
-        self._paths: set[str] = set()
-        self._held: OrderedDict[tuple[str, int], Any] = OrderedDict()
-
-    def allow(self, paths: list[str]) -> None:
-        """Let nodes read these files too."""
-        self._paths.update(paths)
-
-    def read(self, path: str, offset: int, size: int) -> list[Any]:
-        """Return a reference to a piece of a file, so that nodes also copy from each other."""
-        import ray
-
-        if path not in self._paths or size > CHUNK:
-            raise PermissionError(path)
-        key = path, offset
-        if key not in self._held:
-            with Path(path).open("rb") as file:
-                file.seek(offset)
-                self._held[key] = ray.put(file.read(size))
-            while len(self._held) > CHUNKS_HELD:
-                self._held.popitem(last=False)
-        return [self._held[key]]
-
-    def close(self) -> None:
-        self._held.clear()
-
-
-def read_from(source: Any) -> Source:
-    """Return a function that reads from a FileSource."""
-    import ray
-
-    def read(path: str, offset: int, size: int) -> bytes:
-        (reference,) = ray.get(source.read.remote(path, offset, size))
-        content: bytes = ray.get(reference)
-        return content
-
-    return read
-
-
-class RemoteEngine(EngineHost):
-    """Be an EngineHost that can copy files from the driver's node."""
-
-    def open_from(self, settings: EngineSettings, source: Any) -> EngineAbout:
-        return self.open(settings, read_from(source) if source is not None else None)
-
-
 class RaySite:
-    """Be the site of evaluations on a cluster."""
+    """The site of evaluations on a cluster."""
 
     pool: type[JudgePool] = JudgePool  # what runs on nodes; a benchmark simulates both
-    engine: type[RemoteEngine] = RemoteEngine
+    engine: type[EngineHost] = EngineHost
 
     def __init__(self, ray: Any, note: Announce = lambda _: None) -> None:
         self._ray, self._note = ray, note
         self._objects = Objects(ray)
-        self._pools: dict[PoolSettings, tuple[RayStaff, PoolRules]] = {}
+        self._pools: dict[PoolSettings, tuple[RayHosts, PoolRules]] = {}
         self._models: list[ClusterModel] = []
         self._files: Any = None  # the FileSource
         self._allowed: set[tuple[str, ...]] = set()
@@ -141,9 +90,9 @@ class RaySite:
         settings = PoolSettings(kind, workers, tier, python)
         if settings not in self._pools:
             rules = PoolRules()
-            self._pools[settings] = self._staff(self._pool_role(settings, rules)), rules
-        staff, rules = self._pools[settings]
-        return ClusterSandbox(self._ray, staff, rules)
+            self._pools[settings] = self._hosts(self._pool_role(settings, rules)), rules
+        hosts, rules = self._pools[settings]
+        return ClusterSandbox(self._ray, hosts, rules)
 
     def open_model(self, spec: str, options: EngineOptions, announce: Announce) -> Model:
         how = models.backends.get(models.choose_engine(spec, announce).engine).devices
@@ -157,7 +106,7 @@ class RaySite:
             raise UsageError("--devices: with --ray, every GPU has its own engine. Drop it.")
         role = self._engine_role(engine_settings(spec, options, here), gpus)
         model = ClusterModel(
-            self._ray, here, lambda: self._staff(role), lambda call: self._probe(role, call), gpus
+            self._ray, here, lambda: self._hosts(role), lambda call: self._probe(role, call), gpus
         )
         self._models.append(model)
         return model
@@ -177,13 +126,13 @@ class RaySite:
         """End everything that was started on the cluster."""
         for model in self._models:
             model.close()
-        for staff, _ in self._pools.values():
-            staff.close()
+        for hosts, _ in self._pools.values():
+            hosts.close()
         if self._files is not None:
             end_actors(self._ray, [self._files], lambda actor: actor.close.remote())
 
-    def _staff(self, role: ActorRole) -> RayStaff:
-        return RayStaff(self._ray, role, self._objects, self._note)
+    def _hosts(self, role: ActorRole) -> RayHosts:
+        return RayHosts(self._ray, role, self._objects, self._note)
 
     def _pool_role(self, settings: PoolSettings, rules: PoolRules) -> ActorRole:
         def start(place: HostPlace) -> Any:
@@ -217,7 +166,7 @@ class RaySite:
 
         return ActorRole(
             start,
-            lambda actor: actor.open_from.remote(settings, self._source(settings)),
+            lambda actor: actor.open.remote(settings, self._source(settings)),
             accept,
             lambda: engine_places(self._nodes(), gpus, options.threads),
             lambda actor: actor.close.remote(),
@@ -238,7 +187,7 @@ class RaySite:
     def _source(self, settings: EngineSettings) -> Any:
         """Return the actor that reads a model's files, or None if no other node needs them."""
         shipments = [one for one in (settings.model, settings.adapter) if one is not None]
-        paths = tuple(path for one in shipments for path in shipped_paths(one))
+        paths = tuple(path for one in shipments for path in one.paths)
         here = self._ray.get_runtime_context().get_node_id()
         if not paths or all(node.id == here for node in self._nodes()):
             return None
@@ -287,13 +236,6 @@ def engine_settings(spec: str, options: EngineOptions, model: Model) -> EngineSe
         spec, found.engine, dataclasses.replace(options, name=model.identity.name),
         model.identity, shipped, adapter,
     )  # fmt: skip
-
-
-def shipped_paths(shipment: Shipment) -> list[str]:
-    """Return the paths of a shipment's files on the driver's machine."""
-    return [
-        str(Path(shipment.root, one.path)) if one.path else shipment.root for one in shipment.files
-    ]
 
 
 def gpus_per_engine(nodes: list[Node], options: EngineOptions) -> int:

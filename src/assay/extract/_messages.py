@@ -1,4 +1,7 @@
-"""Define messages between the harness and a worker process about one text, as JSON lists."""
+"""The messages between the harness and a worker process, as JSON. The worker imports only this.
+
+A batch is a list of ``TextRequest`` and its reply a list of ``Extraction``, each a JSON list.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from assay.types import Program, PromptForm
 
 
 class TextRequest(NamedTuple):
-    """Hold a text to extract a program from, and what the rules need of its problem."""
+    """A text to extract a program from, and what the rules need of its problem."""
 
     text: str
     prompt: str
@@ -26,55 +29,38 @@ class TextRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Hold the lines that one rule removed (-) and added (+)."""
+    """The lines that one rule removed (-) and added (+)."""
 
     rule: str
     lines: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class ExtractionReply:
-    """The program in a text, an alternative if it fails, or why there is none."""
+class Extraction:
+    """The program in a text, or the reason and detail of the verdict if there is none."""
 
-    program: Program | None = None
-    alternative: Program | None = None
+    program: Program
+    reason: str = ""
+    detail: str = ""
     changes: tuple[Change, ...] = ()
-    error: str = ""
+    alternative: Program | None = None  # to be judged if the program fails
+
+    def encode(self) -> list[Any]:
+        """Return plain lists: a program is its code and its rule."""
+        own, other = self.program, self.alternative
+        changes = [[change.rule, change.lines] for change in self.changes]
+        programs = [own.code, own.rule], other and [other.code, other.rule]
+        return [self.reason, self.detail, changes, *programs]
 
 
-def encode_reply(reply: ExtractionReply) -> list[Any]:
-    """Return a reply as JSON-ready data: a program is its code and its rule."""
-    programs = [one and [one.code, one.rule] for one in (reply.program, reply.alternative)]
-    return [*programs, [[change.rule, change.lines] for change in reply.changes], reply.error]
-
-
-def decode_reply(data: list[Any]) -> ExtractionReply:
-    """Parse a reply. Raise ValueError or TypeError if it is malformed."""
-    program, alternative, changes, error = data
-    if not isinstance(error, str):
-        raise TypeError("an error must be a string")
-    return ExtractionReply(
-        _decode_program(program),
-        _decode_program(alternative),
-        tuple(_decode_change(change) for change in changes),
-        error,
+def decode_extraction(data: Any) -> Extraction:
+    """Parse what ``encode`` returned. Raise ValueError or TypeError if it is malformed."""
+    reason, detail, changes, own, other = data
+    texts = [reason, detail, *own, *(other or ())]
+    texts += [text for rule, lines in changes for text in (rule, *lines)]
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError("an extraction consists of strings")
+    lines_by_rule = tuple(Change(rule, tuple(lines)) for rule, lines in changes)
+    return Extraction(
+        Program(*own), reason, detail, lines_by_rule, Program(*other) if other else None
     )
-
-
-def _decode_program(data: list[Any] | None) -> Program | None:
-    if data is None:
-        return None
-    code, rule = _strings(data)
-    return Program(code, rule)
-
-
-def _decode_change(data: list[Any]) -> Change:
-    rule, lines = data
-    (name,) = _strings([rule])
-    return Change(name, _strings(lines))
-
-
-def _strings(data: list[Any]) -> tuple[str, ...]:
-    if not all(isinstance(text, str) for text in data):
-        raise TypeError("code, rules and lines must be strings")
-    return tuple(data)

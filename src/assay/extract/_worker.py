@@ -1,7 +1,6 @@
 """Run as a worker process: batches of texts in, programs out, one line of JSON per batch.
 
-A batch is a list of requests, and the reply is a list of replies (``_messages.py``). It uses only
-the standard library. ``_process.py`` starts it.
+It uses only the standard library. ``workers.py`` starts it.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ import os
 import resource
 import signal
 
-from assay.extract import Step, alternative, explain_extraction, program
-from assay.extract._messages import Change, ExtractionReply, TextRequest, encode_reply
+from assay.extract import NO_CODE, Step, alternative, explain_extraction, program
+from assay.extract._messages import Change, Extraction, TextRequest
 from assay.extract.python import forget
 from assay.types import Answer, Problem, Tests
 
@@ -36,7 +35,8 @@ def main(connection: int, lifeline: int, cpu_s: float, memory_mb: int) -> None:
         for batch in batches:
             found = [_extract_within(cpu_s, TextRequest(*request)) for request in json.loads(batch)]
             signal.setitimer(signal.ITIMER_PROF, 0)
-            replies.write(json.dumps([encode_reply(reply) for reply in found]).encode() + b"\n")
+            reply = [extraction.encode() for extraction in found]
+            replies.write(json.dumps(reply).encode() + b"\n")
             replies.flush()
 
 
@@ -60,18 +60,19 @@ def _die_with(lifeline: int) -> None:
     raise SystemExit  # it was closed before
 
 
-def _extract_within(cpu_s: float, request: TextRequest) -> ExtractionReply:
-    """Return the reply to one request. SIGPROF ends the process after ``cpu_s``."""
+def _extract_within(cpu_s: float, request: TextRequest) -> Extraction:
+    """Return the extraction of one request. SIGPROF ends the process after ``cpu_s``."""
     signal.setitimer(signal.ITIMER_PROF, cpu_s)
     try:
         return _extract(request)
     except Exception as error:  # whatever it is, it is about this text alone
-        return ExtractionReply(error=f"{type(error).__name__}: {error}"[:ERROR_LENGTH])
+        why = f"{type(error).__name__}: {error}"[:ERROR_LENGTH]
+        return Extraction(NO_CODE, "extraction", why)
     finally:
         forget()
 
 
-def _extract(request: TextRequest) -> ExtractionReply:
+def _extract(request: TextRequest) -> Extraction:
     text, without = request.text, frozenset(request.without)
     answer = Answer(*request.answer) if request.answer else None
     tests = Tests(request.entry_point, request.tests, request.preamble, answer=answer)
@@ -79,10 +80,14 @@ def _extract(request: TextRequest) -> ExtractionReply:
         "", request.prompt, "", tests, only_rule=request.only_rule, suffix=request.suffix
     )
     steps = explain_extraction(text, problem, request.form, without)
+    code = program(text, steps)
+    if code == NO_CODE:
+        missing = f"defines no {request.entry_point}" if request.entry_point else "has no program"
+        return Extraction(NO_CODE, "no-code", f"the text {'has no answer' if answer else missing}")
     other = alternative(text, steps, problem, without)
-    shown = steps if steps and request.explain else ()
-    changes = tuple(Change(step.rule, _compare_lines(step)) for step in shown)
-    return ExtractionReply(program(text, steps), other, changes)
+    explained = steps or () if request.explain else ()
+    changes = tuple(Change(step.rule, _compare_lines(step)) for step in explained)
+    return Extraction(code, changes=changes, alternative=other)
 
 
 def _compare_lines(step: Step) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from assay.types import SampleKey
 
 @dataclass(frozen=True, slots=True)
 class PeerVerdict:
-    """Hold whether a program passes, in all and by group of tests, and what the peer reports."""
+    """Whether a program passes, in all and by group of tests, and what the peer reports."""
 
     passed: bool
     groups: dict[str, bool] = field(default_factory=dict)

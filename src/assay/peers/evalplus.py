@@ -58,7 +58,7 @@ def judge(
 
 @dataclass(frozen=True, slots=True)
 class _EvalPlus:
-    """Run its command for one benchmark, which reads ``records``."""
+    """Its command for one benchmark, which reads ``records``."""
 
     command: str
     benchmark: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,16 +11,23 @@ from pathlib import Path
 import assay.sandbox
 from assay.data.printable import clean_line
 from assay.errors import SandboxError
-from assay.peers._confined.messages import Report, Settings, TreeLimits
-from assay.peers._installed import find_installation, show
+from assay.peers._confined.messages import SCRATCH, Report, Settings, TreeLimits
+from assay.work.process import ChildProcess
 
-__all__ = ["WORK", "PeerCommand", "TreeLimits", "run_isolated"]
+__all__ = ["WORK", "PeerCommand", "TreeLimits", "find_installation", "run_isolated"]
 
-WORK = Path("/tmp")  # inside: where the command starts, and all that it can write to
-SCRIPT = "import sys; sys.path += sys.argv[1:]; from _confined.main import main; main()"
+WORK = Path(SCRATCH)  # inside: where the command starts, and all that it can write to
+SCRIPT = (
+    "import sys; sys.path += sys.argv[1:-1]; from _confined.main import main;"
+    "main(int(sys.argv[-1]))"
+)
 CODE = (Path(__file__).parent, Path(assay.sandbox.__file__).parent)
 END_S = 10.0
 LONGEST_MESSAGE = 300
+LONGEST_REPORT = 1 << 20  # bytes; most of them are the end of the command's output
+SYSTEM = tuple(map(Path, ("/usr", "/lib", "/lib32", "/lib64", "/bin")))
+# Created inside. Host files at these places would be hidden, or would hide them.
+RESERVED = tuple(map(Path, ("/proc", "/sys", "/dev")))
 STOPPED = {
     "wall": "took more than {wall_s} seconds",
     "cpu": "used more than {cpu_s} seconds of CPU time",
@@ -33,7 +39,7 @@ STOPPED = {
 
 @dataclass(frozen=True, slots=True)
 class PeerCommand:
-    """Hold a command of another harness, and all that it may see.
+    """A command of another harness, and all that it may see.
 
     ``inputs`` are files that are copied into the folder ``WORK``. ``readable`` are files and
     folders that the command sees in their own places. ``outputs`` are the names of files in
@@ -103,42 +109,21 @@ def _supervise(settings: Settings) -> tuple[Report, dict[str, bytes]]:
 
     The supervisor ends when its input is closed, and with it everything that it has started.
     """
-    supervisor = subprocess.Popen(
+    supervisor = ChildProcess(
         [sys.executable, "-I", "-S", "-B", "-c", SCRIPT, *map(str, CODE)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
-        cwd="/",
-        start_new_session=True,  # no terminal to write to
+        variables={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
+        folder="/",
     )
-    assert supervisor.stdin is not None
-    assert supervisor.stdout is not None
-    with supervisor.stdout:
-        try:
-            with supervisor.stdin:
-                supervisor.stdin.write(json.dumps(settings).encode() + b"\n")
-                supervisor.stdin.flush()
-                report = Report(*json.loads(supervisor.stdout.readline()))
-                sizes = report.sizes.items()
-                files = {name: supervisor.stdout.read(size) for name, size in sizes}
-                if any(len(files[name]) != size for name, size in sizes):
-                    raise ValueError("incomplete")
-                return report, files
-        except (BrokenPipeError, ValueError) as error:
-            raise SandboxError(
-                f"{settings.command[0]}: its supervisor was killed. Run the command again."
-            ) from error
-        finally:
-            _end(supervisor)
-
-
-def _end(supervisor: subprocess.Popen[bytes]) -> None:
     try:
-        supervisor.wait(END_S)
-    except subprocess.TimeoutExpired:
-        supervisor.kill()
-        supervisor.wait()
+        supervisor.send(json.dumps(settings).encode() + b"\n")
+        report = Report(*json.loads(supervisor.receive_line(LONGEST_REPORT)))
+        return report, {name: supervisor.receive(size) for name, size in report.sizes.items()}
+    except (OSError, EOFError, ValueError) as error:
+        raise SandboxError(
+            f"{settings.command[0]}: its supervisor was killed. Run the command again."
+        ) from error
+    finally:
+        supervisor.close(END_S)
 
 
 def _last_line(report: Report) -> str:
@@ -149,3 +134,74 @@ def _last_line(report: Report) -> str:
         if lines
         else f"It ended with status {report.status}."
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """Host files by the places where the command expects them, and what is hidden of them."""
+
+    shown: dict[str, str]
+    hidden: tuple[str, ...] = ()
+
+
+def find_installation(command: Path) -> Installation:
+    """Return the command's virtual environment and that environment's Python.
+
+    A command outside of an environment needs only its own file, unless it is in the ``bin`` of a
+    Python installation. Folders that hold the user's home are refused.
+    """
+    for path in (command, command.resolve()):
+        environment = path.parent.parent
+        if (environment / "pyvenv.cfg").is_file():
+            base = _base(environment / "pyvenv.cfg")
+            return Installation(
+                show(environment, *([] if base is None else [base])),
+                () if base is None else tuple(_site_packages(base)),
+            )
+    prefix = command.resolve().parent.parent
+    if command.resolve().parent.name == "bin" and any(prefix.glob("bin/python3*")):
+        return Installation(show(prefix))
+    return Installation(show(command))
+
+
+def show(*paths: Path) -> dict[str, str]:
+    """Map places to host files: each path as it is named, and as its links resolve."""
+    shown = {}
+    for path in paths:
+        named, real = path.absolute(), path.resolve()
+        for place in (named, real):
+            if not any(map(place.is_relative_to, SYSTEM)):
+                _refuse_too_much(place)
+                shown[str(place)] = str(real)
+    return shown
+
+
+def _base(configuration: Path) -> Path | None:
+    """Return the prefix of the Python that an environment was created from."""
+    for line in configuration.read_text().splitlines():
+        name, _, value = line.partition("=")
+        if name.strip() == "home" and value.strip():
+            folder = Path(value.strip())
+            return folder.parent if folder.name == "bin" else folder
+    return None
+
+
+def _site_packages(base: Path) -> list[str]:
+    """Return the packages of a Python that is not the system's. Its environments have their own."""
+    places = [place for place in show(base) if Path(place).is_dir()]
+    return [str(path) for p in places for path in Path(p).glob("lib/python3*/site-packages")]
+
+
+def _refuse_too_much(place: Path) -> None:
+    home = Path.home()
+    folders = {home, home.resolve(), home / ".local"}
+    if any(folder.is_relative_to(place) for folder in folders):
+        raise SandboxError(
+            f"{place}: contains your own files, which the isolated command could read. Install the "
+            "command in a virtual environment."
+        )
+    if any(map(place.is_relative_to, RESERVED)):
+        raise SandboxError(
+            f"{place}: is below /proc, /sys or /dev, which an isolated command cannot read. Move "
+            "it elsewhere."
+        )

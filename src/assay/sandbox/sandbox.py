@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from assay.errors import UsageError
 from assay.registry import Registry
 from assay.types import Capabilities, Cases, Job, Verdict
+from assay.work import PAUSE
+from assay.work.dispatch import Item
 
 C = TypeVar("C")
 P = TypeVar("P")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
-PAUSE = None  # among items: the next one may take long to come
 
 
 class Sandbox(Protocol):
@@ -54,14 +55,6 @@ class Sandbox(Protocol):
     def close(self) -> None:
         """Release what is kept warm, and kill what still runs."""
         ...
-
-
-class Item(NamedTuple, Generic[C, P]):
-    """Hold one item of a stage. The stage answers it by its tag."""
-
-    tag: int
-    context: C
-    payload: P
 
 
 class Stage(Protocol[C, P, R_co]):

@@ -1,8 +1,16 @@
 """Provide what a package needs to run stages in processes that it starts itself."""
 
-from assay.sandbox.judges.messages import ContextsReceived, ContextsSent, Items
-from assay.sandbox.judges.stages import JudgeStage, OutputsStage, split_job
+from assay.sandbox.judges.messages import (
+    ContextsSent,
+    Inbox,
+    Items,
+    StageEnd,
+    StageStart,
+    pickle_as_call,
+)
+from assay.sandbox.judges.stages import JudgeStage, OutputsStage, each, split_job
 
 __all__ = [
-    "ContextsReceived", "ContextsSent", "Items", "JudgeStage", "OutputsStage", "split_job",
+    "ContextsSent", "Inbox", "Items", "JudgeStage", "OutputsStage", "StageEnd",
+    "StageStart", "each", "pickle_as_call", "split_job",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Protocol
 
 DRAIN_S = 30.0  # that a writer with a time limit blocks new readers until the others have left
@@ -23,7 +23,11 @@ YES = b"\1"
 
 
 class LockState(Protocol):
-    """The state of a lock, as the thread that wants to write changes it."""
+    """The state of a lock, as the calling thread changes it."""
+
+    def enter(self) -> None:
+        """Become a reader, as soon as no writer blocks readers."""
+        ...
 
     def block_readers(self) -> None:
         """Block new readers and other writers."""
@@ -46,12 +50,28 @@ class LockState(Protocol):
 class RWLock:
     """A lock that many share, or one holds alone. Who waits to be alone comes first."""
 
-    def shared(self) -> AbstractContextManager[None]:
-        raise NotImplementedError
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        state = self._state()
+        state.enter()
+        try:
+            yield
+        finally:
+            state.remove_reader()
 
-    def exclusive(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
         """Hold the lock alone for as long as it takes."""
-        raise NotImplementedError
+        state = self._state()
+        state.block_readers()
+        try:
+            while not state.has_no_readers():
+                time.sleep(LOOK_S)
+            yield
+        finally:
+            state.add_reader()
+            state.admit_readers()
+            state.remove_reader()
 
     @contextmanager
     def exclusive_for(self, most_s: float) -> Iterator[None]:
@@ -111,35 +131,27 @@ class ThreadRWLock(RWLock):
     """A lock for the threads of one process."""
 
     def __init__(self) -> None:
+        self._threads = _ThreadState()
+
+    def _state(self) -> LockState:
+        return self._threads
+
+
+class _ThreadState:
+    """The numbers that all threads share."""
+
+    def __init__(self) -> None:
         self._condition = threading.Condition()
         self._readers = 0
         self._is_blocked = False
         self._pause_until = 0.0
         self._has_blocked = False
 
-    @contextmanager
-    def shared(self) -> Iterator[None]:
+    def enter(self) -> None:
         with self._condition:
             self._has_blocked |= self._is_blocked
             self._condition.wait_for(lambda: not self._is_blocked)
             self._readers += 1
-        try:
-            yield
-        finally:
-            self.remove_reader()
-
-    @contextmanager
-    def exclusive(self) -> Iterator[None]:
-        self.block_readers()
-        with self._condition:
-            self._condition.wait_for(self.has_no_readers)
-        try:
-            yield
-        finally:
-            self.admit_readers()
-
-    def _state(self) -> LockState:
-        return self
 
     def block_readers(self) -> None:
         with self._condition:
@@ -161,7 +173,6 @@ class ThreadRWLock(RWLock):
     def remove_reader(self) -> None:
         with self._condition:
             self._readers -= 1
-            self._condition.notify_all()
 
     def pause(self) -> tuple[float, bool]:
         return self._pause_until, self._has_blocked
@@ -182,27 +193,7 @@ class FileRWLock(RWLock):
         self.descriptors = (gate, room)
         self._own = threading.local()  # a lock belongs to an opened file, so each thread opens both
 
-    @contextmanager
-    def shared(self) -> Iterator[None]:
-        state = self._state()
-        state.enter()
-        try:
-            yield
-        finally:
-            state.remove_reader()
-
-    @contextmanager
-    def exclusive(self) -> Iterator[None]:
-        state = self._state()
-        state.block_readers()
-        try:
-            fcntl.flock(state.room, fcntl.LOCK_EX)
-            yield
-        finally:
-            state.remove_reader()
-            state.admit_readers()
-
-    def _state(self) -> _FileState:
+    def _state(self) -> LockState:
         if not hasattr(self._own, "state"):
             self._own.state = _FileState(*(Descriptor(_reopen(one)) for one in self.descriptors))
         state: _FileState = self._own.state

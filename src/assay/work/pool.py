@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import queue
 import threading
-from typing import TYPE_CHECKING, Generic, TypeVar
+import time
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from assay.errors import SandboxError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+PAUSE = None  # among items: the next one may take long to come
+STOP_S = 2.0  # for threads to end after they were stopped
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+def run_in_background(work: Callable[[], object], name: str | None = None) -> threading.Thread:
+    """Start a thread that does not keep the process from ending, and return it."""
+    thread = threading.Thread(target=work, name=name, daemon=True)
+    thread.start()
+    return thread
 
 
 def stream(
@@ -23,117 +32,156 @@ def stream(
     workers: int,
     idle_slots: int = 0,
     wants_more: Callable[[T], bool] | None = None,
+    ahead: int | None = None,
+    stop: Callable[[], None] | None = None,
 ) -> Iterator[R]:
     """Yield ``work`` of every item, done by ``workers`` threads, in the order of completion.
 
-    The threads read ``items`` one at a time, and this may block. With ``wants_more``, there is one
-    thread at first, and another one starts after an item for which it is true. ``work`` calls its
-    second argument when it only waits for something. Up to ``idle_slots`` such threads are replaced
-    by others until they are done. An error of ``items`` itself is raised after the work already
-    taken is done.
+    The threads read ``items`` one at a time, and this may block. At most ``ahead`` results wait
+    for the caller, by default one per worker. With ``wants_more``, there is one thread at first,
+    and another one starts after an item for which it is true. ``work`` calls its second argument
+    when it only waits for something. Up to ``idle_slots`` such threads are replaced by others until
+    they are done.
+
+    The first error of ``work`` or of ``items`` is raised after the work already taken is done.
+    ``stop`` is called at once if there is an error or the caller stops early. It must end whatever
+    ``work`` waits for. A thread that hangs anyway is left alone after two seconds.
     """
-    source = _SharedIterator(items)
     # Bounded, so that a slow reader holds the workers back.
-    results: queue.Queue[R | BaseException | None] = queue.Queue(workers)
-    abandoned = threading.Event()
-    threads = _Count()
-    slots = threading.Semaphore(idle_slots)
-
-    def put(result: R | BaseException | None) -> None:
-        while not abandoned.is_set():
-            with contextlib.suppress(queue.Full):
-                results.put(result, timeout=0.2)
-                return
-
-    def serve() -> None:
-        replaced = False
-
-        def on_idle() -> None:
-            nonlocal replaced
-            if not replaced and slots.acquire(blocking=False):
-                replaced = start()
-                if not replaced:
-                    slots.release()
-
-        try:
-            for item in source:
-                if wants_more is not None and wants_more(item):
-                    start(workers)
-                put(work(item, on_idle))
-                if replaced:
-                    return
-        except BaseException as error:
-            source.stop()
-            put(error)
-        finally:
-            if replaced:
-                slots.release()
-            put(None)
-
-    def start(most: float = math.inf) -> bool:
-        allowed = threads.add(1) <= most
-        if allowed:
-            try:
-                threading.Thread(target=serve, daemon=True).start()
-            except RuntimeError:  # the system allows no more threads
-                allowed = False
-        if not allowed:
-            threads.add(-1)
-        return allowed
-
-    started = [start() for _ in range(1 if wants_more else workers)]
+    places = workers + idle_slots + (workers if ahead is None else ahead)
+    pool = _Pool(iter(items), work, workers, idle_slots, wants_more, places)
+    started = [pool.start() for _ in range(1 if wants_more else workers)]
     if not any(started):
         raise SandboxError("sandbox: no thread can start. Check the limit on processes.")
     failure: BaseException | None = None
+    deadline = math.inf
     try:
-        while threads.value:
-            result = results.get()
-            if result is None:
-                threads.add(-1)
-            elif isinstance(result, BaseException):
-                failure = failure or result
+        while pool.running and (left_s := deadline - time.monotonic()) > 0:
+            try:
+                result = pool.results.get(timeout=None if left_s == math.inf else left_s)
+            except queue.Empty:
+                break
+            if isinstance(result, _Ended):
+                pool.end()
+                if result.error is not None and failure is None:
+                    failure = result.error
+                    if stop is not None:
+                        stop()
+                        deadline = time.monotonic() + STOP_S
             else:
                 yield result
+                pool.places.release()
     finally:
-        source.stop()
-        abandoned.set()
+        pool.stop()
+        if stop is not None:
+            stop()
+            pool.join(STOP_S)
     if failure is not None:
         raise failure
 
 
-class _Count:
-    """A number that several threads change."""
+class _Ended(NamedTuple):
+    """The end of a thread, among the results."""
 
-    def __init__(self) -> None:
-        self.value = 0
-        self._lock = threading.Lock()
-
-    def add(self, number: int) -> int:
-        with self._lock:
-            self.value += number
-            return self.value
+    error: BaseException | None
 
 
-class _SharedIterator(Generic[T]):
-    """An iterator that several threads share."""
+class _Pool(Generic[T, R]):
+    """The threads of a stream, their source and their results.
 
-    def __init__(self, items: Iterable[T]) -> None:
-        self._items = iter(items)
-        self._lock = threading.Lock()
+    A thread takes a place before it reads an item. The caller frees the place when it has got the
+    result. A thread that ends without a result frees its place, so that another one that waits
+    for a place finds the end too.
+    """
+
+    def __init__(
+        self,
+        source: Iterator[T],
+        work: Callable[[T, Callable[[], None]], R],
+        workers: int,
+        idle_slots: int,
+        wants_more: Callable[[T], bool] | None,
+        places: int,
+    ) -> None:
+        self._source, self._work, self._workers = source, work, workers
+        self._wants_more = wants_more
+        self.results: queue.SimpleQueue[R | _Ended] = queue.SimpleQueue()
+        self.places = threading.Semaphore(places)
+        self.running = 0
+        self._slots = threading.Semaphore(idle_slots)
+        self._threads: set[threading.Thread] = set()
+        self._lock, self._reading = threading.Lock(), threading.Lock()
         self._stopped = False
 
-    def __iter__(self) -> Iterator[T]:
-        return self
-
-    def __next__(self) -> T:
-        with self._lock:
-            if self._stopped:
-                raise StopIteration
+    def start(self, most: float = math.inf) -> bool:
+        """Start a thread, unless there are so many. Return whether it started."""
+        thread = threading.Thread(target=self._serve, daemon=True)
+        with self._lock:  # all of it, so that ``join`` never sees a thread that is to start
+            if self._stopped or self.running >= most:
+                return False
+            self._threads.add(thread)
             try:
-                return next(self._items)
-            except BaseException:
-                self._stopped = True
-                raise
+                thread.start()
+            except RuntimeError:  # the system allows no more threads
+                self._threads.discard(thread)
+                return False
+            self.running += 1
+        return True
+
+    def end(self) -> None:
+        """Note that a thread has ended."""
+        with self._lock:
+            self.running -= 1
 
     def stop(self) -> None:
+        """Read no more items."""
         self._stopped = True
+        self.places.release(self.running + 1)
+
+    def join(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        with self._lock:
+            threads = list(self._threads)
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _serve(self) -> None:
+        replaced, error = False, None
+
+        def on_idle() -> None:
+            nonlocal replaced
+            if not replaced and self._slots.acquire(blocking=False):
+                replaced = self.start()
+                if not replaced:
+                    self._slots.release()
+
+        try:
+            for item in self._items():
+                if self._wants_more is not None and self._wants_more(item):
+                    self.start(self._workers)
+                self.results.put(self._work(item, on_idle))
+                if replaced:
+                    break
+        except BaseException as caught:
+            error = caught
+            self._stopped = True
+            self.places.release()
+        finally:
+            if replaced:
+                self._slots.release()
+            self._threads.discard(threading.current_thread())
+            self.results.put(_Ended(error))
+
+    def _items(self) -> Iterator[T]:
+        while True:
+            self.places.acquire()
+            with self._reading:
+                if self._stopped:
+                    break
+                try:
+                    item = next(self._source)
+                except StopIteration:
+                    self._stopped = True
+                    break
+            yield item
+        self.places.release()

@@ -13,49 +13,52 @@ import json
 import os
 import resource
 import select
+import shutil
 import signal
 import stat
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import NoReturn
 
-from inside.isolation import kernel, landlock, root, seccomp, visible
+from inside.isolation import kernel, landlock, proc, root, seccomp, visible
 from inside.isolation.cgroup import TreeLimit, open_limit
 from inside.isolation.machine import Machine
 from inside.serving.tiers import FIRST_UID
 
-from .messages import Report, Settings, read_settings
-from .root import SCRATCH, enter_private_root
+from .messages import SCRATCH, Report, Settings, read_settings
 from .watch import Watch
 
 OPEN_FILES = 4096
+INODES = 1 << 16  # of the scratch folder
 MOST_FILES = 64  # collected from one folder
 PIECE = 1 << 20
 NO_FILES: Mapping[str, int] = {}
 
 
-def main() -> None:
+def main(harness: int) -> None:
+    """Serve the harness at the other end of a socket."""
     os.umask(0o022)  # another user passes through the folders that are made here
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the harness's parent may ignore it
-    settings = read_settings(sys.stdin.buffer.readline())
+    os.set_inheritable(harness, False)
+    with os.fdopen(os.dup(harness), "rb") as messages:
+        settings = read_settings(messages.readline())
     limits = settings.limits
     limit = open_limit(limits.memory_mb, limits.processes) if settings.use_group else None
     try:
         watch, status = _run(settings, limit)
     except (OSError, KeyError) as error:  # KeyError: an architecture without a filter
-        _report(Report(refused=_reason(error)))
+        _report(harness, Report(refused=_reason(error)))
         return
     finally:
         if limit:
             limit.remove()
     if watch.refusal:
-        _report(Report(refused=watch.refusal.decode(errors="replace")))
+        _report(harness, Report(refused=watch.refusal.decode(errors="replace")))
     elif watch.stopped != "harness":
         files = {} if watch.stopped else dict(_files(settings.outputs))
         report = Report(stopped=watch.stopped, status=status, stderr=watch.tail.decode("latin-1"))
-        _report(report, files, settings.limits.output_mb << 20)
+        _report(harness, report, files, settings.limits.output_mb << 20)
 
 
 def _run(settings: Settings, limit: TreeLimit | None) -> tuple[Watch, int]:
@@ -98,7 +101,7 @@ def _become_first_process(
         if limit:
             limit.enter()
         _set_limits(settings)
-        enter_private_root(settings, uid)
+        _enter_private_root(settings, uid)
         kernel.drop_privileges(uid)
         kernel.die_with_parent()  # a change of user has switched it off
         if select.select([alive], [], [], 0)[0]:  # the supervisor has died meanwhile
@@ -122,6 +125,36 @@ def _become_first_process(
         if pid == command:
             code = os.waitstatus_to_exitcode(status)
             os._exit(code if code >= 0 else 128 - code)
+
+
+def _enter_private_root(settings: Settings, uid: int | None) -> None:
+    """Leave the host's files behind, for the supervisor too.
+
+    What stays is read-only: the system's folders and ``shown``, a map from places to host files,
+    without ``hidden``. ``inputs`` are copied into the scratch folder, which belongs to ``uid``.
+    """
+    inputs = {name: os.open(path, os.O_RDONLY) for name, path in settings.inputs.items()}
+    system = (*visible.system_folders(), *visible.system_files())
+    scratch = Path(root.STAGING + SCRATCH)
+
+    def mount_scratch() -> None:
+        """Mount the scratch folder first, because some of the files may be shown below it."""
+        scratch.mkdir()
+        options = f"size={settings.limits.files_mb}m,nr_inodes={INODES},mode=1777"
+        kernel.mount("tmpfs", str(scratch), "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, options)
+
+    shown = {path: path for path in system} | settings.shown
+    root.build(shown, settings.hidden, mount_scratch)
+    for name, source in inputs.items():
+        with os.fdopen(source, "rb") as content, (scratch / name).open("wb") as target:
+            shutil.copyfileobj(content, target)
+        if uid is not None:
+            os.chown(scratch / name, uid, uid)
+    Path(root.STAGING, "dev/shm").symlink_to(SCRATCH)
+    Path(root.STAGING + root.PROC).mkdir()
+    kernel.mount("proc", root.STAGING + root.PROC, "proc", proc.FLAGS)
+    proc.cover_all_but_figures(root.STAGING + root.PROC)
+    root.enter()
 
 
 def _become_command(settings: Settings, stderr: int) -> NoReturn:
@@ -194,16 +227,17 @@ def _regular(name: str, descriptor: int) -> Iterator[tuple[str, int]]:
         yield name, descriptor
 
 
-def _report(report: Report, files: Mapping[str, int] = NO_FILES, most_bytes: int = 0) -> None:
+def _report(
+    harness: int, report: Report, files: Mapping[str, int] = NO_FILES, most_bytes: int = 0
+) -> None:
     """Write a line of JSON and then the contents of the files, given by their descriptors."""
     sizes = {name: os.fstat(descriptor).st_size for name, descriptor in files.items()}
     if sum(sizes.values()) > most_bytes:
         report, files, sizes = report._replace(stopped="output"), NO_FILES, {}
-    output = sys.stdout.buffer
-    output.write(json.dumps(report._replace(sizes=sizes)).encode() + b"\n")
-    for name, descriptor in files.items():
-        left = sizes[name]
-        while left and (piece := os.read(descriptor, min(left, PIECE))):
-            output.write(piece)
-            left -= len(piece)
-    output.flush()
+    with os.fdopen(harness, "wb") as output:
+        output.write(json.dumps(report._replace(sizes=sizes)).encode() + b"\n")
+        for name, descriptor in files.items():
+            left = sizes[name]
+            while left and (piece := os.read(descriptor, min(left, PIECE))):
+                output.write(piece)
+                left -= len(piece)

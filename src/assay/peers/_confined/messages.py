@@ -1,13 +1,18 @@
-"""Define messages between the harness and the supervisor, each a JSON list."""
+"""The messages between the harness and the supervisor, each a JSON list. The harness imports this.
+
+Everything else in this folder runs in the supervisor only.
+"""
 
 from __future__ import annotations
 
 import json
 from typing import NamedTuple
 
+SCRATCH = "/tmp"  # inside: the only folder that can be written
+
 
 class TreeLimits(NamedTuple):
-    """Limit a command and all processes that it starts, together."""
+    """The limits of a command and all processes that it starts, together."""
 
     memory_mb: int = 6144  # a single process's address space as well
     processes: int = 512  # and threads
@@ -18,7 +23,7 @@ class TreeLimits(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """Hold the command, all that it may see, and its limits."""
+    """The command, all that it may see, and its limits."""
 
     command: tuple[str, ...]
     variables: dict[str, str]
@@ -31,7 +36,7 @@ class Settings(NamedTuple):
 
 
 class Report(NamedTuple):
-    """Report the end of the command. The contents of the files follow it."""
+    """The end of the command. The contents of the files follow it."""
 
     refused: str = ""  # why it cannot be isolated here
     stopped: str = ""  # the limit that it exceeded

@@ -10,8 +10,7 @@ from inside.isolation.cgroup import TreeLimit
 from inside.isolation.machine import Machine
 from inside.isolation.tree import Tree
 
-from .messages import Settings
-from .root import SCRATCH
+from .messages import SCRATCH, Settings
 
 LOOK_EVERY_S = 0.05
 PIECE, TAIL = 1 << 16, 4096
@@ -19,7 +18,7 @@ MACHINE_FLOOR_MB = 512  # some kernel memory is in no process's account: the las
 
 
 class Watch:
-    """Hold the end of the command's stderr, and the name of the limit that it exceeded.
+    """The end of the command's stderr, and the name of the limit that it exceeded.
 
     Called by the supervisor, whose ``/proc`` is the command's own once that has started.
     """

@@ -19,9 +19,9 @@ from typing import Any
 
 from assay.errors import SandboxError
 from assay.sandbox.container.runtime import OWNER_LABEL, WORKER_LABEL, ContainerRuntime, owner
-from assay.sandbox.host.dozing import Dozing
 from assay.sandbox.host.local import ENVIRONMENT
 from assay.sandbox.host.worker import (
+    Dozing,
     LateError,
     ProcessWatch,
     WorkerLostError,
@@ -218,8 +218,8 @@ class _Inside(WorkerServer):
     def receive_any(self, deadline: float, *looks: ProcessWatch | None) -> list[Any] | str:
         return self._stream.message(self._name, deadline, *looks)
 
-    def dozing(self, tell: Callable[[], None]) -> Dozing | None:
-        return Dozing(self._stream.pid, tell) if self._stream.pid else None
+    def dozing(self, on_idle: Callable[[], None]) -> Dozing | None:
+        return Dozing(self._stream.pid, on_idle) if self._stream.pid else None
 
     def kill(self) -> None:
         self._stream.kill()

@@ -79,7 +79,7 @@ class SharedSandboxSettings:
 
 
 class ForkServerSandbox(WarmWorkers[Worker]):
-    """Keep one fork server per worker warm between calls of ``judge``.
+    """A sandbox with one fork server per worker, which stays warm between calls of ``judge``.
 
     A sandbox kind inherits from this class. It provides a worker's settings for a job, and starts
     it.

@@ -21,9 +21,9 @@ from assay.datasets import cache_dir
 from assay.errors import AssayError, SandboxError
 from assay.sandbox.environments import store as environments
 from assay.sandbox.environments.interpreters import Interpreter
-from assay.sandbox.host.dozing import Dozing
 from assay.sandbox.host.worker import (
     BusyTestsError,
+    Dozing,
     LateError,
     ProcessWatch,
     Start,
@@ -85,7 +85,7 @@ def private_paths() -> tuple[str, ...]:
 
 
 class LocalServers:
-    """Start both servers when they are needed. The oracle needs the fork server's other end."""
+    """Both servers, started when they are needed. The oracle needs the fork server's other end."""
 
     def __init__(self, settings: WorkerSettings) -> None:
         self._settings = settings
@@ -111,7 +111,7 @@ def _above_standard(end: socket.socket) -> socket.socket:
 
 
 class _Process(WorkerServer):
-    """Hold one isolated process that answers messages."""
+    """One isolated process on this machine."""
 
     def __init__(self, settings: WorkerSettings, role: RoleName, link: socket.socket) -> None:
         self._lock = threading.Lock()
@@ -151,8 +151,8 @@ class _Process(WorkerServer):
     def cpu_s(self) -> float:
         return work_of(self._process.pid)[0]
 
-    def dozing(self, tell: Callable[[], None]) -> Dozing:
-        return Dozing(self._process.pid, tell)
+    def dozing(self, on_idle: Callable[[], None]) -> Dozing:
+        return Dozing(self._process.pid, on_idle)
 
     def busy(self) -> Busy:
         # Nothing inside ends a step of C: the first process of a pid namespace ignores its timers.

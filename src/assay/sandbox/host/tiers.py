@@ -38,7 +38,7 @@ HOST_NUMBERS = "process ids and inode numbers are the host's, and count what oth
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """Describe a tier. ``remedy`` says what a machine needs for it."""
+    """A strength of isolation. ``remedy`` says what a machine needs for it."""
 
     name: str
     guarantees: tuple[str, ...]

@@ -13,7 +13,7 @@ from assay.work import RWLock, ThreadRWLock, pool
 
 
 class Killable(Protocol):
-    """Define a worker. Any thread may call ``kill``."""
+    """A worker. Any thread may call ``kill``."""
 
     def kill(self) -> None: ...
 
@@ -26,7 +26,7 @@ R = TypeVar("R")
 
 
 class WarmWorkers(Generic[W]):
-    """Hold the workers of a sandbox: the idle ones, and all that are alive."""
+    """The workers of a sandbox: the idle ones, and all that are alive."""
 
     def __init__(self, workers: int, first: W | None, alone: RWLock | None = None) -> None:
         self._workers = workers

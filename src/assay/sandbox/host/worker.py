@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from assay.errors import SandboxError
 from assay.sandbox.host.report import SandboxFailure, WorkerReport, parse_report
+from assay.sandbox.inside.isolation.work import work_of
 from assay.sandbox.inside.judging import wire
 from assay.sandbox.inside.judging.latest import Latest
 from assay.sandbox.inside.judging.messages import read_result
@@ -26,12 +27,13 @@ from assay.sandbox.inside.serving.messages import (
     Turn,
 )
 
+WORKING = 0.1  # of a core: what is below this, and has nothing to run, is dozing
 REPORT_S = 20.0  # for the report on a program whose tests are done
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Describe how a worker's interpreter is started, and what its programs get in addition."""
+    """The way to start a worker's interpreter, and what its programs get in addition."""
 
     interpreter: tuple[str, ...]
     start_s: float
@@ -42,7 +44,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
-    """Hold a worker's settings. Workers with equal settings can take each other's jobs."""
+    """A worker's settings. Workers with equal settings can take each other's jobs."""
 
     inside: Settings
     interpreter: tuple[str, ...]
@@ -50,15 +52,15 @@ class WorkerSettings:
 
 
 class WorkerLostError(Exception):
-    """Report that a process of the worker is gone or does not answer."""
+    """A process of the worker is gone or does not answer."""
 
 
 class LateError(WorkerLostError):
-    """Report that a process of the worker does not answer in time."""
+    """A process of the worker does not answer in time."""
 
 
 class BusyTestsError(WorkerLostError):
-    """Report that a program's answers keep its tests busy beyond their time."""
+    """A program's answers keep its tests busy beyond their time."""
 
 
 def end_process(process: subprocess.Popen[bytes], last_resort: Callable[[], None]) -> None:
@@ -85,6 +87,27 @@ class ProcessWatch(Protocol):
     def look(self) -> bool:
         """Return whether more time than planned makes sense, because CPU time is limited."""
         ...
+
+
+class Dozing:
+    """A watch that calls ``on_idle`` once, when a process and those below it do almost nothing."""
+
+    def __init__(self, pid: int, on_idle: Callable[[], None]) -> None:
+        self._pid = pid
+        self._on_idle: Callable[[], None] | None = on_idle
+        self._latest = (time.monotonic(), 0.0)
+
+    def look(self) -> bool:
+        if self._on_idle is None:
+            return False
+        before, used_before = self._latest
+        used, runnable = work_of(self._pid)
+        now, _ = self._latest = time.monotonic(), used
+        # The first look has no earlier one to compare with.
+        if used_before and not runnable and used - used_before < WORKING * (now - before):
+            self._on_idle()
+            self._on_idle = None
+        return False
 
 
 class WorkerServer:
@@ -132,7 +155,7 @@ class WorkerServer:
         """Return the CPU seconds of the process and its descendants, or 0 if unknown."""
         return 0.0
 
-    def dozing(self, tell: Callable[[], None]) -> ProcessWatch | None:
+    def dozing(self, on_idle: Callable[[], None]) -> ProcessWatch | None:
         """Return a detector for a process that only waits, or None if that cannot be seen."""
         raise NotImplementedError
 
@@ -146,7 +169,7 @@ class WorkerServer:
 
 
 class Servers(Protocol):
-    """Define where a worker's two processes come from."""
+    """The source of a worker's two processes."""
 
     programs: WorkerServer
 
@@ -155,7 +178,7 @@ class Servers(Protocol):
 
 
 class Worker:
-    """Judge programs with two servers. Any thread may call ``kill``, one at a time the rest."""
+    """Two servers that judge programs. Any thread may call ``kill``, one at a time the rest."""
 
     def __init__(self, settings: WorkerSettings, servers: Servers) -> None:
         self.settings = settings

@@ -8,29 +8,22 @@ import os
 import queue
 import socket
 import sys
-import threading
 import time
-from collections import deque
-from collections.abc import Iterator
 from typing import Any
 
 from assay.errors import AssayError, SandboxError
-from assay.sandbox import PAUSE, Item
 from assay.sandbox.host.fork_servers import SharedSandboxSettings
 from assay.sandbox.host.tiers import TIERS
 from assay.sandbox.judges.messages import (
-    Connection,
-    ContextsReceived,
     Failed,
     Finished,
-    Items,
-    JudgeStageEnd,
-    JudgeStageStart,
+    Inbox,
     Opening,
     StageAnswers,
 )
 from assay.sandbox.kinds.process import TierSandbox
-from assay.work import FileRWLock
+from assay.work import FileRWLock, run_in_background
+from assay.work.process import Connection
 
 LINGER_S = 0.002  # that an answer waits for others, if more items are being worked on
 CLEAN_UP_S = 20.0
@@ -43,7 +36,7 @@ def main(descriptor: int) -> None:
     gc.freeze()  # modules stay; looking through them again and again takes time
     connection = Connection(socket.socket(fileno=descriptor))
     try:
-        opening: Opening = connection.receive()
+        opening: Opening = connection.receive_object()
         if opening.cores:  # one may have gone
             with contextlib.suppress(OSError):
                 os.sched_setaffinity(0, opening.cores)
@@ -53,64 +46,40 @@ def main(descriptor: int) -> None:
             opening.seed, FileRWLock(opening.gate, opening.room), opening.dozing
         )
         sandbox = TierSandbox(opening.workers, TIERS[opening.tier], opening.python, None, shared)
-        _JudgeProcess(connection, sandbox).serve()
+        _JudgeServer(connection, sandbox).serve()
     except EOFError:
         os._exit(0)
 
 
-class _JudgeProcess:
-    """Hold the sandbox, and the threads that talk to the harness."""
+class _JudgeServer:
+    """The sandbox, and the threads that talk to the harness."""
 
     def __init__(self, connection: Connection, sandbox: TierSandbox) -> None:
         self._connection = connection
         self._sandbox = sandbox
-        self._inbox: queue.SimpleQueue[JudgeStageStart | JudgeStageEnd | list[Item[Any, Any]]] = (
-            queue.SimpleQueue()
-        )
+        self._inbox = Inbox()
         self._outbox: queue.SimpleQueue[tuple[int, Any] | Finished | Failed] = queue.SimpleQueue()
-        self._received = self._answered = 0
+        self._answered = 0
 
     def serve(self) -> None:
         """Run one stage after the other."""
-        for target in (self._read, self._write):
-            threading.Thread(target=target, daemon=True).start()
-        while True:
-            message = self._inbox.get()
-            if isinstance(message, JudgeStageStart):
-                try:
-                    message.stage.run(self._sandbox, self._items(), self._answer)
-                    self._outbox.put(Finished())
-                except Exception as error:
-                    self._outbox.put(Failed(_portable(error)))
-
-    def _items(self) -> Iterator[Item[Any, Any] | None]:
-        """Yield what arrives until the end of a stage, and a pause before every wait."""
-        pending: deque[Item[Any, Any]] = deque()
-        while True:
-            while pending:
-                yield pending.popleft()
-            if self._inbox.empty():
-                yield PAUSE
-            message = self._inbox.get()
-            if isinstance(message, JudgeStageEnd):
-                return
-            assert isinstance(message, list)
-            pending.extend(message)
+        run_in_background(self._read)
+        run_in_background(self._write)
+        for stage in self._inbox.stages():
+            try:
+                stage.run(self._sandbox, self._inbox.items(), self._answer)
+                self._outbox.put(Finished())
+            except Exception as error:
+                self._outbox.put(Failed(_portable(error)))
 
     def _answer(self, tag: int, result: Any) -> None:
         self._outbox.put((tag, result))
 
     def _read(self) -> None:
         """Receive everything at once, so that the end of the harness is noticed at any time."""
-        contexts = ContextsReceived()
         try:
             while True:
-                message = self._connection.receive()
-                if isinstance(message, Items):
-                    self._received += len(message.items)
-                    self._inbox.put(contexts.unpack(message))
-                else:
-                    self._inbox.put(message)
+                self._inbox.put(self._connection.receive_object())
         except EOFError:
             pass
         except Exception as error:  # a stage that cannot be imported here
@@ -123,39 +92,33 @@ class _JudgeProcess:
         """Send answers, several at a time while there is more work."""
         try:
             while True:
-                answers: list[tuple[int, Any]] = []
                 message: Any = self._outbox.get()
-                end: Finished | Failed | None
-                end = message if isinstance(message, Finished | Failed) else None
-                if end is None:
-                    self._add(message, answers)
-                    if self._answered < self._received:
+                answers: list[tuple[int, Any]] = []
+                while not isinstance(message, Finished | Failed):
+                    answers.append(message)
+                    self._answered += message[1] is not None
+                    if len(answers) == 1 and self._answered < self._inbox.received:
                         time.sleep(LINGER_S)
-                    end = self._drain(answers)
-                    self._connection.send(StageAnswers(answers))
-                if end is not None:
-                    self._connection.send(end)
+                    if self._outbox.empty():
+                        break
+                    message = self._outbox.get()
+                if answers:
+                    self._connection.send_object(StageAnswers(answers))
+                if isinstance(message, Finished | Failed):
+                    self._connection.send_object(message)
         except OSError:
             self._end()
 
-    def _drain(self, answers: list[tuple[int, Any]]) -> Finished | Failed | None:
-        """Add all answers that are there, up to the end of the stage."""
-        while not self._outbox.empty():
-            message: Any = self._outbox.get()
-            if isinstance(message, Finished | Failed):
-                return message
-            self._add(message, answers)
-        return None
-
-    def _add(self, message: tuple[int, Any], answers: list[tuple[int, Any]]) -> None:
-        answers.append(message)
-        self._answered += message[1] is not None
-
     def _end(self) -> None:
         """End all workers and this process. Its child processes end with it."""
-        threading.Timer(CLEAN_UP_S, os._exit, (1,)).start()
+        run_in_background(_exit_late)
         self._sandbox.close()
         os._exit(0)
+
+
+def _exit_late() -> None:
+    time.sleep(CLEAN_UP_S)
+    os._exit(1)
 
 
 def _portable(error: Exception) -> Exception:

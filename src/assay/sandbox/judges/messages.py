@@ -1,7 +1,7 @@
-"""Define messages between the harness and its judge processes, pickled in frames.
+"""The messages between the harness and its judge processes, which are pickled.
 
-Both sides are the harness's own code, connected by a pair of sockets. Nothing that a program wrote
-is unpickled: it arrives from the workers in a closed encoding.
+Both sides are the harness's own code. Nothing that a program wrote is unpickled: it arrives from
+the workers in a closed encoding.
 """
 
 from __future__ import annotations
@@ -10,23 +10,20 @@ import copyreg
 import dataclasses
 import operator
 import pickle
-import socket
-import struct
-from collections.abc import Iterable
+import queue
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from assay.sandbox import Item
+from assay.sandbox import PAUSE, Item
 from assay.sandbox.environments.interpreters import Interpreter
 from assay.sandbox.inside.judging.latest import Latest
 from assay.types import Cases, Job, Limits, Problem, Program, Tests, Verdict
 
-LENGTH = struct.Struct(">Q")
-PIECE = 1 << 20
 ROOM = 64 << 20  # bytes of contexts that a judge process holds
 
 
 class Opening(NamedTuple):
-    """Describe the sandbox of a judge process. Its first message."""
+    """The sandbox of a judge process. Its first message."""
 
     tier: str
     python: Interpreter
@@ -38,20 +35,20 @@ class Opening(NamedTuple):
     cores: tuple[int, ...] = ()  # that the process and its workers use; none: all
 
 
-class JudgeStageStart(NamedTuple):
+class StageStart(NamedTuple):
     """The start of a stage."""
 
     stage: Any
 
 
 class Items(NamedTuple):
-    """Hold items. Contexts that the process has not yet, or no longer, are sent with them."""
+    """Items, with those of their contexts that the process has not yet, or no longer."""
 
     contexts: list[tuple[int, bytes]]
     items: list[tuple[int, int, Any]]  # tag, number of the context, payload
 
 
-class JudgeStageEnd(NamedTuple):
+class StageEnd(NamedTuple):
     """The end of the items of a stage."""
 
 
@@ -62,21 +59,21 @@ class StageAnswers(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """Report that a stage has answered all its items."""
+    """The end of a stage that has answered all its items."""
 
 
 class Failed(NamedTuple):
-    """Report an error that ends the whole stage."""
+    """An error that ends the whole stage."""
 
     error: Exception
 
 
-ToJudge = Opening | JudgeStageStart | Items | JudgeStageEnd
+ToJudge = Opening | StageStart | Items | StageEnd
 ToHarness = StageAnswers | Finished | Failed
 
 
 class ContextsSent:
-    """Number the contexts of items. The latest are known to the process and are not sent again."""
+    """The numbers of contexts. The latest are known to the process and are not sent again."""
 
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}  # by identity
@@ -103,7 +100,7 @@ class ContextsSent:
 
 
 class ContextsReceived:
-    """Hold the same contexts on the other side."""
+    """The same contexts on the other side."""
 
     def __init__(self) -> None:
         self._known: Latest[int, object] = Latest(ROOM)
@@ -111,62 +108,63 @@ class ContextsReceived:
     def unpack(self, message: Items) -> list[Item[Any, Any]]:
         """Return the items of a message."""
         # Contexts may replace each other within a message, so the new ones are held apart.
-        new = {}
-        for number, content in message.contexts:
-            new[number] = pickle.loads(content)
-        found = [
+        new = {number: pickle.loads(content) for number, content in message.contexts}
+        items = [
             Item(tag, new[number] if number in new else self._known.items[number], payload)
             for tag, number, payload in message.items
         ]
         for number, content in message.contexts:
             self._known.add(number, new[number], len(content))
-        return found
+        return items
 
 
-class Connection:
-    """Send and receive messages. One thread may send while another one receives."""
+class Inbox:
+    """The messages of a harness or driver, where its stages run one after the other."""
 
-    def __init__(self, end: socket.socket) -> None:
-        self._end = end
+    def __init__(self) -> None:
+        self._contexts = ContextsReceived()
+        self._waiting: queue.SimpleQueue[Item[Any, Any] | StageStart | StageEnd]
+        self._waiting = queue.SimpleQueue()
+        self.received = self.consumed = 0  # items
 
-    def fileno(self) -> int:
-        return self._end.fileno()
+    def __len__(self) -> int:
+        return self._waiting.qsize()
 
-    def send(self, message: ToJudge | ToHarness) -> None:
-        """Send a message. Raise OSError if the other side is gone."""
-        content = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-        self._end.sendall(LENGTH.pack(len(content)) + content)
+    def put(self, message: StageStart | Items | StageEnd) -> None:
+        if not isinstance(message, Items):
+            self._waiting.put(message)
+            return
+        self.received += len(message.items)
+        for item in self._contexts.unpack(message):
+            self._waiting.put(item)
 
-    def receive(self) -> Any:
-        """Return the next message. Raise EOFError if the other side is gone."""
-        (length,) = LENGTH.unpack(self._exactly(LENGTH.size))
-        return pickle.loads(self._exactly(length))
+    def stages(self) -> Iterator[Any]:
+        """Yield one stage after the other, without end."""
+        while True:
+            message = self._waiting.get()
+            if isinstance(message, StageStart):
+                yield message.stage
 
-    def shut_down(self) -> None:
-        self._end.shutdown(socket.SHUT_RDWR)
-
-    def close(self) -> None:
-        self._end.close()
-
-    def _exactly(self, size: int) -> bytes:
-        pieces = []
-        while size:
-            try:
-                piece = self._end.recv(min(size, PIECE))
-            except ConnectionError as error:
-                raise EOFError from error
-            if not piece:
-                raise EOFError
-            pieces.append(piece)
-            size -= len(piece)
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    def items(self, on_empty: Callable[[], None] = lambda: None) -> Iterator[Item[Any, Any] | None]:
+        """Yield what arrives until the end of a stage, and a pause before every wait."""
+        while True:
+            if not self:
+                yield PAUSE
+                if not self:
+                    on_empty()
+            message = self._waiting.get()
+            if isinstance(message, StageEnd):
+                return
+            assert isinstance(message, Item)
+            self.consumed += 1
+            yield message
 
 
-def _pickle_as_call(cls: type[Any]) -> None:
+def pickle_as_call(cls: type[Any]) -> None:
     """Pickle a dataclass as a call with its fields: 4 times as fast as by its state."""
     fields = operator.attrgetter(*(field.name for field in dataclasses.fields(cls)))
     copyreg.pickle(cls, lambda value: (cls, fields(value)))
 
 
 for _type in (Cases, Job, Limits, Problem, Program, Tests, Verdict):
-    _pickle_as_call(_type)
+    pickle_as_call(_type)

@@ -11,11 +11,10 @@ from typing import TypeVar
 from assay.sandbox import Sandbox, Stage
 from assay.sandbox.environments.interpreters import Interpreter
 from assay.sandbox.host.fork_servers import most_dozing
-from assay.sandbox.judges.dispatch import Dispatch
+from assay.sandbox.judges.dispatch import JudgeDispatch, JudgeProcess
 from assay.sandbox.judges.messages import Opening
-from assay.sandbox.judges.process import JudgeProcess
-from assay.sandbox.judges.stages import JudgeStage, OutputsStage, split_job
-from assay.types import Capabilities, Cases, Job, Verdict
+from assay.sandbox.judges.stages import JudgeStage, OutputsStage, each, split_job
+from assay.types import Capabilities, Cases, Job, Tests, Verdict
 from assay.work import FileRWLock
 from assay.work.machine import allowed_cores
 
@@ -27,7 +26,7 @@ R = TypeVar("R")
 
 
 class JudgeProcesses:
-    """Provide a sandbox whose workers belong to several processes.
+    """A sandbox whose workers belong to several processes.
 
     This process hands items out, in batches, and takes answers. It judges short lists by itself,
     with the sandbox ``here``. The processes start when there is work, and stay until ``close``.
@@ -61,22 +60,21 @@ class JudgeProcesses:
         return self._here.capabilities()
 
     def judge(self, jobs: Iterable[Job]) -> Iterator[Verdict]:
-        dispatch = self._dispatch(JudgeStage(), map(split_job, jobs), count_of(jobs))
-        if dispatch is None:
-            yield from self._here.judge(jobs)
-            return
-        with contextlib.closing(self._answers(dispatch)) as batches:
-            for batch in batches:
-                yield from batch
+        return self._run_jobs(JudgeStage(), jobs, self._here.judge)
 
     def outputs(self, jobs: Iterable[Job]) -> Iterator[tuple[Verdict, Cases | None]]:
-        dispatch = self._dispatch(OutputsStage(), map(split_job, jobs), count_of(jobs))
-        if dispatch is None:
-            yield from self._here.outputs(jobs)
-            return
-        with contextlib.closing(self._answers(dispatch)) as batches:
-            for batch in batches:
-                yield from batch
+        return self._run_jobs(OutputsStage(), jobs, self._here.outputs)
+
+    def _run_jobs(
+        self,
+        stage: Stage[Tests, Job, R],
+        jobs: Iterable[Job],
+        run_here: Callable[[Iterable[Job]], Iterator[R]],
+    ) -> Iterator[R]:
+        dispatch = self._dispatch(
+            stage, map(split_job, jobs), len(jobs) if isinstance(jobs, Sized) else None
+        )
+        yield from run_here(jobs) if dispatch is None else each(self._answers(dispatch))
 
     def run_stage(
         self,
@@ -106,7 +104,7 @@ class JudgeProcesses:
 
     def _dispatch(
         self, stage: Stage[C, P, R], items: Iterable[tuple[C, P] | None], count: int | None
-    ) -> Dispatch[C, P, R] | None:
+    ) -> JudgeDispatch[C, P, R] | None:
         """Take the free processes for a stage. Return None if this process does the work."""
         if count is not None and count <= FEW * self._workers:
             return None
@@ -114,9 +112,9 @@ class JudgeProcesses:
             free, self._free = self._free, []
         if not free:  # another thread has a stage
             return None
-        return Dispatch(stage, items, free, self._start)
+        return JudgeDispatch(stage, items, free, self._start)
 
-    def _answers(self, dispatch: Dispatch[C, P, R]) -> Generator[list[R], None, None]:
+    def _answers(self, dispatch: JudgeDispatch[C, P, R]) -> Generator[list[R], None, None]:
         """Yield the answers of a stage. End its processes if the caller stops early."""
         finished = False
         try:
@@ -158,7 +156,3 @@ def split_cores(cores: set[int], judges: int) -> list[tuple[int, ...]]:
     ordered = sorted(cores)
     ends = [len(ordered) * number // judges for number in range(judges + 1)]
     return [tuple(ordered[first:last]) for first, last in itertools.pairwise(ends)]
-
-
-def count_of(jobs: Iterable[Job]) -> int | None:
-    return len(jobs) if isinstance(jobs, Sized) else None

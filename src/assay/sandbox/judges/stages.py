@@ -2,48 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TypeVar
 
 from assay.sandbox import PAUSE, Item, Sandbox
 from assay.sandbox.host.verdicts import invalid
-from assay.types import Cases, Job, Limits, Program, Tests, Verdict
+from assay.types import Cases, Job, Tests, Verdict
+
+NO_TESTS = Tests("", "")
+JobItem = Item[Tests, Job]
+R = TypeVar("R")
 
 
-class JobPayload(NamedTuple):
-    """Hold a job without its tests."""
-
-    task_id: str
-    sample: int
-    program: Program
-    limits: Limits
-    imports: tuple[str, ...]
-    environment: str
-    seed: str
-    alone: bool
+def split_job(job: Job) -> tuple[Tests, Job]:
+    """Return a job as an item of a stage: its tests, and the job without them."""
+    return job.tests, dataclasses.replace(job, tests=NO_TESTS)
 
 
-JobItem = Item[Tests, JobPayload]
-
-
-def split_job(job: Job) -> tuple[Tests, JobPayload]:
-    """Return a job as an item of a stage."""
-    return job.tests, JobPayload(
-        job.task_id,
-        job.sample,
-        job.program,
-        job.limits,
-        job.imports,
-        job.environment,
-        job.seed,
-        job.alone,
-    )
+def each(batches: Generator[list[R], None, None]) -> Iterator[R]:
+    """Yield the answers of a stage one by one. Close the stage with this iterator."""
+    with contextlib.closing(batches):
+        for batch in batches:
+            yield from batch
 
 
 class _TaggedJobs:
-    """Turn items into jobs whose sample number is the item's tag, since keys may occur twice."""
+    """The jobs of items, each with the item's tag as sample number, since keys may occur twice."""
 
     def __init__(self, items: Iterator[JobItem | None]) -> None:
         self._items = items
@@ -53,7 +40,7 @@ class _TaggedJobs:
         for item in self._items:
             if item is not PAUSE:
                 self._samples[item.tag] = item.payload.sample
-                yield _join(item.context, item.payload._replace(sample=item.tag))
+                yield dataclasses.replace(item.payload, tests=item.context, sample=item.tag)
 
     def restore(self, verdict: Verdict) -> Verdict:
         """Return the verdict with the job's own sample number."""
@@ -62,7 +49,7 @@ class _TaggedJobs:
 
 @dataclass(frozen=True, slots=True)
 class JudgeStage:
-    """Answer every job with its verdict."""
+    """The stage that answers every job with its verdict."""
 
     def run(
         self,
@@ -74,13 +61,13 @@ class JudgeStage:
         for verdict in sandbox.judge(jobs):
             answer(verdict.sample, jobs.restore(verdict))
 
-    def give_up(self, context: Tests, payload: JobPayload, why: str) -> Verdict:
-        return _invalid(context, payload, why)
+    def give_up(self, context: Tests, payload: Job, why: str) -> Verdict:  # noqa: ARG002
+        return invalid(payload, "sandbox-error", why)
 
 
 @dataclass(frozen=True, slots=True)
 class OutputsStage:
-    """Answer every job with its verdict and the program's outputs."""
+    """The stage that answers every job with its verdict and the program's outputs."""
 
     def run(
         self,
@@ -92,15 +79,5 @@ class OutputsStage:
         for verdict, cases in sandbox.outputs(jobs):
             answer(verdict.sample, (jobs.restore(verdict), cases))
 
-    def give_up(
-        self, context: Tests, payload: JobPayload, why: str
-    ) -> tuple[Verdict, Cases | None]:
-        return _invalid(context, payload, why), None
-
-
-def _invalid(tests: Tests, payload: JobPayload, why: str) -> Verdict:
-    return invalid(_join(tests, payload), "sandbox-error", why)
-
-
-def _join(tests: Tests, payload: JobPayload) -> Job:
-    return Job(tests=tests, **payload._asdict())
+    def give_up(self, context: Tests, payload: Job, why: str) -> tuple[Verdict, None]:  # noqa: ARG002
+        return invalid(payload, "sandbox-error", why), None

@@ -13,7 +13,6 @@ from assay.data import codec
 from assay.errors import ModelError, UsageError
 from assay.models import Backend, Rendered, backends
 from assay.models.engines.openai.body import extra_fields, request_body
-from assay.models.engines.openai.crew import RequestPool
 from assay.models.engines.openai.infilling import InfillWay, check_continuing, find_way
 from assay.models.engines.openai.server import check_key, parse_address
 from assay.models.engines.openai.session import Session
@@ -21,6 +20,7 @@ from assay.models.facts import EngineFacts
 from assay.models.named_values import by_name
 from assay.models.settings import ON, check_chat_settings, thinking_budget
 from assay.types import Decoding, ModelIdentity, Request
+from assay.work import stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -77,7 +77,6 @@ class OpenAIModel:
         self._continues = False  # not tried yet
         self._unlisted = listed is not None and entry is None
         self._session: Session | None = None
-        self._crew: RequestPool[Request, Completion] | None = None
         self.identity = ModelIdentity(
             name=options.name or self._name,
             engine="openai",
@@ -134,11 +133,12 @@ class OpenAIModel:
             self._address, self._key, self._options, self._name, lambda: self.way,
             self.check_prefilling,
         )  # fmt: skip
-        self._crew = RequestPool(
-            session.complete, self._parallel, session.stopped, session.server.wake
-        )
         try:
-            yield from self._crew.run(requests)
+            # No result waits while another request is sent, so a kill loses no more than these.
+            yield from stream(
+                requests, session.serve, self._parallel, wants_more=lambda _: True, ahead=0,
+                stop=session.stop,
+            )  # fmt: skip
         finally:
             session.server.close()
 
@@ -165,8 +165,8 @@ class OpenAIModel:
         """Return nothing: servers do not report their memory."""
 
     def close(self) -> None:
-        if (crew := self._crew) is not None:
-            crew.stop()
+        if self._session is not None:
+            self._session.stop()
 
 
 def _only(listed: list[ListedModel] | None, shown: str) -> str:

@@ -65,6 +65,26 @@ class Session:
         self._way, self._check_prefilling = way, check_prefilling
         self._gate = RateLimiter(options.requests_per_minute, options.tokens_per_minute)
 
+    def serve(self, request: Request, _on_idle: Callable[[], None]) -> Completion:
+        """Return the completion of a request. Raise ModelError once ``stop`` was called.
+
+        What came after that may be a failure that only the stop has caused.
+        """
+        try:
+            completion = None if self.stopped.is_set() else self.complete(request)
+        except ModelError:
+            if not self.stopped.is_set():
+                raise
+            completion = None
+        if completion is not None and not self.stopped.is_set():
+            return completion
+        raise ModelError("Interrupted. Completed work is saved; run the same command to resume.")
+
+    def stop(self) -> None:
+        """End all requests, from any thread."""
+        self.stopped.set()
+        self.server.wake()
+
     def complete(self, request: Request) -> Completion:
         """Return the completion. Raise ModelError if the server cannot serve any request."""
         try:
