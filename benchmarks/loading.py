@@ -45,7 +45,7 @@ def load_once(way: str, path: str, device: str, dtype: str) -> None:
     import torch
 
     from assay.models.engines.torch.load import load, set_threads
-    from assay.models.engines.torch.settings import TorchSettings
+    from assay.models.engines.torch.torch_model import TorchSettings
 
     torch.set_grad_enabled(False)
     set_threads(0)

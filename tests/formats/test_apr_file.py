@@ -13,9 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from assay.errors import ModelError
-from assay.formats.apr.file import AprFile, is_apr, read_apr
-from assay.formats.apr.metadata import AprMetadata
-from assay.formats.apr.write import write_apr
+from assay.formats.apr.apr_file import AprFile, AprMetadata, is_apr, read_apr, write_apr
 from assay.formats.tensors import Tensor
 from assay.models import open_model
 from tests.formats.apr_samples import AprSample, with_footer

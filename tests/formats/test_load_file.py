@@ -17,7 +17,7 @@ from assay.formats import tensors
 from assay.formats.format import read_checkpoint
 from assay.models import DEFAULT_WEIGHTS, convert
 from assay.models.engines.torch.load import DTYPES, load
-from assay.models.engines.torch.settings import TorchSettings
+from assay.models.engines.torch.torch_model import TorchSettings
 from assay.models.engines.torch.weights import read_weights
 from tests.models.small_models import write_small
 from tests.models.torch_models import save_model

@@ -17,14 +17,14 @@ import torch
 
 from assay.errors import AssayError, ModelError, UsageError
 from assay.models import EngineOptions, open_model
-from assay.models.engines.torch import engine as hf
-from assay.models.engines.torch import worker
+from assay.models.engines.torch import torch_model as hf
+from assay.models.engines.torch import torch_worker as worker
 from assay.models.engines.torch.load import load
 from assay.models.engines.torch.sampling import SamplingFeatures, SamplingSettings, choose
-from assay.models.engines.torch.settings import Generate, TorchSettings
 from assay.models.engines.torch.slots import Slots
-from assay.models.engines.torch.worker import TorchEngine
-from assay.models.workers.messages import Ask, Reply
+from assay.models.engines.torch.torch_model import Generate, TorchSettings
+from assay.models.engines.torch.torch_worker import TorchEngine
+from assay.models.workers.engine_messages import Ask, Reply
 from assay.types import Decoding, Message, Prompt, Request, SampleKey
 
 from .torch_models import CONTEXT, save_adapter, save_model

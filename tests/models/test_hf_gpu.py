@@ -13,11 +13,10 @@ pytest.importorskip("transformers", reason="needs the hf extra: pip install 'ass
 import torch
 
 from assay.models import EngineOptions, open_model
-from assay.models.engines.torch.attention import has_kernel, over_past
-from assay.models.engines.torch.fused import fuse, log_sum_exp
+from assay.models.engines.torch.fused import fuse, has_kernel, log_sum_exp, over_past
 from assay.models.engines.torch.load import load
-from assay.models.engines.torch.settings import TorchSettings
 from assay.models.engines.torch.slots import PromptReader, Slots, Wish, choice_for
+from assay.models.engines.torch.torch_model import TorchSettings
 from assay.types import Decoding, Prompt, Request
 
 from .small_models import write_small

@@ -10,15 +10,14 @@ import pytest
 
 pytest.importorskip("torch", reason="needs torch: pip install 'assay-eval[hf]'")
 from assay.errors import ModelError
-from assay.formats.gaps import FORMS, Gap, GapTokens, find_gap
+from assay.formats.marks import FORMS, Gap, GapTokens, find_gap
 from assay.models import Model, check_infilling, open_model
 from assay.models.engines.torch.load import load
-from assay.models.engines.torch.settings import TorchSettings
 from assay.models.engines.torch.slots import Wish
 from assay.models.engines.torch.texts import TextConverter, TokenAsk
-from assay.models.workers.gap_prompt import encode_inner
-from assay.models.workers.messages import Reply, TemplateSettings
-from assay.models.workers.prompt_tokens import prompt_tokens
+from assay.models.engines.torch.torch_model import TorchSettings
+from assay.models.workers.engine_messages import Reply, TemplateSettings
+from assay.models.workers.prompt_tokens import encode_inner, prompt_tokens
 from assay.types import Prompt
 from tests.formats.gap_models import CODELLAMA, QWEN
 from tests.formats.test_gaps import GAP, PREFIX, SUFFIX, complete

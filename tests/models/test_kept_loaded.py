@@ -12,9 +12,9 @@ import pytest
 
 from assay.errors import ModelError
 from assay.models import EngineOptions, open_model, start_early
-from assay.models.engines.llamacpp import worker as llama_worker
+from assay.models.engines.llamacpp import llama_worker
 from assay.models.scoring import open_scorer
-from assay.models.workers.messages import Ask, Pause, Render
+from assay.models.workers.engine_messages import Ask, Pause, Render
 from assay.models.workers.process_model import ProcessModel
 from assay.types import Decoding, Prompt, Request
 

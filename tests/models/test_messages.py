@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 
 from assay.data import codec
 from assay.models import Rendered, Usage
-from assay.models.engines.llamacpp.settings import Budget, LlamaFacts, LlamaSettings
-from assay.models.engines.torch.settings import Generate, TorchFacts, TorchSettings
-from assay.models.engines.vllm.settings import VllmFacts, VllmSettings
-from assay.models.named_values import NamedValue, by_name
-from assay.models.settings import parse_engine_options
-from assay.models.workers.messages import (
+from assay.models.engines.llamacpp.gguf_model import Budget, LlamaFacts, LlamaSettings
+from assay.models.engines.torch.torch_model import Generate, TorchFacts, TorchSettings
+from assay.models.engines.vllm.vllm_model import VllmFacts, VllmSettings
+from assay.models.options import NamedValue, by_name, parse_engine_options
+from assay.models.workers.engine_messages import (
     TO_HARNESS,
     TO_WORKER,
     Ask,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from assay.errors import ModelError
-from assay.formats.thoughts import has_thoughts
+from assay.formats.marks import has_thoughts
 from assay.models import EngineOptions, Rendered, open_model
 from assay.types import Benchmark, Decoding, Message, Prompt, Request
 from tests.conftest import Cli
@@ -19,11 +19,10 @@ from tests.models.small_models import SPECIAL, TOKENS, TYPES, write_small
 pytest.importorskip("xllamacpp", reason="needs llama.cpp: pip install 'assay-eval[gguf]'")
 pytest.importorskip("torch", reason="needs torch: pip install 'assay-eval[hf]'")
 from assay.models.engines.torch.load import load
-from assay.models.engines.torch.settings import TorchSettings
 from assay.models.engines.torch.texts import TextConverter
-from assay.models.workers.messages import RenderReply, TemplateSettings
-from assay.models.workers.prompt_tokens import render_prompt, template_of
-from assay.models.workers.template_process import TemplateProcess
+from assay.models.engines.torch.torch_model import TorchSettings
+from assay.models.workers.engine_messages import RenderReply, TemplateSettings
+from assay.models.workers.prompt_tokens import TemplateProcess, render_prompt, template_of
 from tests.models.test_hf import FakeLines
 
 pytestmark = [pytest.mark.model, pytest.mark.torch]

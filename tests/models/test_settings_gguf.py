@@ -12,8 +12,8 @@ pytest.importorskip("xllamacpp", reason="needs the gguf extra")
 from assay.errors import ModelError, UsageError
 from assay.models import EngineOptions, open_model
 from assay.models.engines.llamacpp.options import KNOWN, RESERVED, apply_options
+from assay.models.options import parse_engine_options
 from assay.models.scoring import open_scorer
-from assay.models.settings import parse_engine_options
 from assay.models.workers.process_model import ProcessModel
 from assay.types import Completion, Decoding, Message, Prompt, Request
 from tests.models.small_models import TOKENS, TYPES, write_small

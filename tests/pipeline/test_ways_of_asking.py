@@ -18,7 +18,7 @@ from assay import benchmarks, models, sandbox
 from assay.cli.eval import evaluate as eval_command
 from assay.cli.score import score as score_command
 from assay.models import EngineOptions
-from assay.models.settings import canonical_engine_options, template_variables
+from assay.models.options import canonical_engine_options, template_variables
 from assay.pipeline import EvalConfig, ProblemSelection, Sampling, evaluate, judging
 from assay.pipeline.run import Stream
 from assay.protocol import Protocol, differences

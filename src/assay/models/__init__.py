@@ -1,8 +1,7 @@
 """Run models by engine: load once, then stream completions as they are made."""
 
-from assay.models.conditions import is_identified, is_served, library_versions, text_conditions
-from assay.models.facts import EngineFacts
 from assay.models.model import (
+    EngineFacts,
     Infilling,
     LoadedOnDemand,
     Loading,
@@ -16,8 +15,12 @@ from assay.models.model import (
     check_infilling,
     check_prefilling,
     failed,
+    is_identified,
+    is_served,
+    library_versions,
     preload,
     start_early,
+    text_conditions,
     watch,
 )
 from assay.models.opening import (

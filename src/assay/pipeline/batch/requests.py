@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from assay.data import codec
 from assay.errors import UsageError
 from assay.models import EngineOptions
-from assay.models.settings import template_variables
+from assay.models.options import template_variables
 from assay.pipeline.batch.lines import BadLine, BatchPrompt, parse, read_lines
 from assay.pipeline.config import Sampling
 from assay.pipeline.prompt_settings import check_texts, complete_prompt, resolve_prompt_settings

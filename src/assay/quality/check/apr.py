@@ -6,9 +6,17 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError
+from assay.formats.apr.apr_file import (
+    HEADER,
+    OURS,
+    VOCABULARY,
+    AprFile,
+    AprMetadata,
+    check_sum,
+    read_apr,
+    read_head,
+)
 from assay.formats.apr.checkpoint import as_gguf, kept_tokenizer
-from assay.formats.apr.file import HEADER, AprFile, check_sum, read_apr, read_head
-from assay.formats.apr.metadata import OURS, VOCABULARY, AprMetadata
 from assay.formats.architectures import ARCHITECTURES
 from assay.formats.config import TokenizerConfig
 from assay.quality.check.gguf import gguf_settings, gguf_tokenizer

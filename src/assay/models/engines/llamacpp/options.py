@@ -6,8 +6,7 @@ import enum
 import os
 from typing import TYPE_CHECKING, Any
 
-from assay.models.named_values import NamedValue, by_name
-from assay.models.settings import explain_reserved
+from assay.models.options import NamedValue, by_name, explain_reserved
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
+import os
 import queue
+import resource
+import subprocess
+import sys
 import threading
 import time
 import urllib.error
@@ -12,20 +18,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.data import codec
+from assay.datasets import cache_dir
+from assay.errors import ModelError
 from assay.models.model import Rendered
-from assay.models.named_values import NamedValue, by_name
-from assay.models.workers.gap_prompt import gap_prompt
-from assay.models.workers.messages import RenderReply
-from assay.models.workers.prompt_tokens import render_chat
-from assay.models.workers.template_process import MEMORY, SECONDS, TemplateLimitError
+from assay.models.options import NamedValue, by_name
+from assay.models.workers.engine_messages import RenderReply
+from assay.models.workers.prompt_tokens import (
+    MEMORY,
+    PROBE,
+    SECONDS,
+    TemplateLimitError,
+    gap_prompt,
+    render_chat,
+)
+from assay.types import Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from assay.formats.gaps import Gap
-    from assay.types import Message, Prompt
+    from assay.formats.marks import Gap
+    from assay.types import Prompt
+
 
 LOOK_EVERY_S = 0.1
+# Limits of a process that tries a template: CPU time, so that a slow disk makes no difference.
+TRY_CPU_S, TRY_WALL_S, TRY_MEMORY = 5, 300.0, 2 << 30
+HARMLESS = "chatml"
 
 
 def added_start(address: str) -> str:
@@ -152,3 +170,72 @@ def _request(address: str, body: object = None) -> Any:
 def _text(piece: str | list[int]) -> str:
     """Return a token's text. Parts of a character arrive as bytes."""
     return piece if isinstance(piece, str) else bytes(piece).decode(errors="replace")
+
+
+def check_template(path: Path, known_by: str) -> None:
+    """Raise ModelError if llama.cpp cannot render the file's chat template within the limits.
+
+    llama.cpp renders the template while it loads a file, to detect its features, without a limit of
+    time or memory. So a process of this module tries it first.
+    ``known_by`` names template, tokenizer and llama.cpp. A passed check is cached under it.
+    """
+    note = cache_dir() / "templates" / hashlib.sha256(known_by.encode()).hexdigest()
+    if note.exists():
+        return
+    if not _can_render(path):
+        # Ignore other reasons, such as a damaged file: the engine has a better message for them.
+        if _can_render(path, HARMLESS):
+            raise ModelError(
+                f"{path}: rendering its chat template takes more than {TRY_CPU_S} s or "
+                f"{TRY_MEMORY >> 30} GB. Do not use this file, or repair its template."
+            )
+        return
+    with contextlib.suppress(OSError):  # without a cache it is slower, nothing else
+        note.parent.mkdir(parents=True, exist_ok=True)
+        note.touch()
+
+
+def _can_render(path: Path, template: str = "") -> bool:
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "assay.models.engines.llamacpp.render", str(path), template],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "GGML_NO_BACKTRACE": "1"},
+            timeout=TRY_WALL_S,
+            start_new_session=True,
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    return done.returncode == 0
+
+
+def main(path: str, template: str) -> None:
+    """Load as little of the file as possible, and render one message within the limits."""
+    import xllamacpp
+
+    params = xllamacpp.CommonParams()
+    params.model.path = path
+    params.chat_template = template
+    params.n_ctx, params.n_batch, params.n_ubatch, params.n_parallel = 256, 32, 32, 1
+    params.n_gpu_layers = params.verbosity = 0
+    params.warmup = params.fit_params = False
+    params.no_extra_bufts = True  # weights stay as they are in the file
+    params.n_threads_http = params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
+    for kind, most in (
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_CPU, TRY_CPU_S),
+        (resource.RLIMIT_DATA, TRY_MEMORY),
+    ):
+        hard = resource.getrlimit(kind)[1]
+        limit = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(kind, (limit, limit))
+    server = xllamacpp.Server(params)
+    with contextlib.suppress(ValueError):  # it may refuse this message
+        apply_template(server.listening_address, PROBE)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

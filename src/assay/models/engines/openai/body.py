@@ -7,8 +7,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from assay.models.named_values import NamedValue, by_name
-from assay.models.settings import own_options, refuse_reserved, template_variables
+from assay.models.options import (
+    NamedValue,
+    by_name,
+    own_options,
+    refuse_reserved,
+    template_variables,
+)
 from assay.protocol import TEMPLATE_VARIABLES
 from assay.types import Message
 

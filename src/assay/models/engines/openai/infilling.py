@@ -14,17 +14,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError
-from assay.formats.gaps import FORMS, GapTokens, describe_missing
+from assay.formats.marks import FORMS, GapTokens, describe_missing
+from assay.models.engines.openai.answer import AnswerLimits
 from assay.models.engines.openai.body import CONTINUE
-from assay.models.engines.openai.limits import AnswerLimits
-from assay.models.engines.openai.server import PassingError, ServerRefusedError
-from assay.models.named_values import by_name
+from assay.models.engines.openai.model_server import PassingError, ServerRefusedError
+from assay.models.options import by_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from assay.models.engines.openai.server import ModelServer
-    from assay.models.named_values import NamedValue
+    from assay.models.engines.openai.model_server import ModelServer
+    from assay.models.options import NamedValue
 
 INFILL, COMPLETIONS, TOKENIZE = "/infill", "completions", "/tokenize"
 CHAT, APPLY_TEMPLATE, BEGUN = "chat/completions", "/apply-template", "One, two,"

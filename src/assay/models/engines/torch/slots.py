@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from transformers import Cache
 
-from assay.models.engines.torch import attention as hf_attention
+from assay.models.engines.torch import fused as hf_attention
 from assay.models.engines.torch.fused import fuse
 from assay.models.engines.torch.sampling import SamplingFeatures, SamplingSettings, choose
 

@@ -9,18 +9,22 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from assay.formats.thoughts import MARKS
+from assay.formats.marks import THOUGHT_MARKS
 from assay.models.engines.torch.slots import Wish
-from assay.models.workers.messages import Render, Reply, Score, TemplateSettings, Tokenize
-from assay.models.workers.prompt_tokens import prompt_tokens, render_prompt, template_process
-from assay.models.workers.template_process import TemplateLimitError
+from assay.models.workers.engine_messages import Render, Reply, Score, TemplateSettings, Tokenize
+from assay.models.workers.prompt_tokens import (
+    TemplateLimitError,
+    prompt_tokens,
+    render_prompt,
+    template_process,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from assay.formats.gaps import Gap
+    from assay.formats.marks import Gap
     from assay.models.engines.torch.load import Loaded
-    from assay.models.engines.torch.settings import TorchSettings
+    from assay.models.engines.torch.torch_model import TorchSettings
     from assay.models.workers.lines import Lines
     from assay.types import Prompt, Request
 
@@ -218,4 +222,4 @@ def _find_hidden(tokenizer: Any) -> frozenset[int]:
         if added.special
     }
     special |= dict(zip(tokenizer.all_special_ids, tokenizer.all_special_tokens, strict=True))
-    return frozenset(token for token, text in special.items() if text not in MARKS)
+    return frozenset(token for token, text in special.items() if text not in THOUGHT_MARKS)

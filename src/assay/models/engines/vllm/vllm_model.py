@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import importlib.metadata
 import json
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from assay.errors import ModelError, install_hint
@@ -14,30 +15,61 @@ from assay.formats.huggingface.folder import (
     adapter_setting,
     chat_template,
     model_folder,
+    read_gap,
 )
-from assay.formats.huggingface.infilling import read_gap
 from assay.models import Backend, backends
 from assay.models.devices import device_environment, parse_devices
-from assay.models.engines.vllm.settings import VllmFacts, VllmSettings
-from assay.models.identity import folder_identity
-from assay.models.named_values import NamedValue
-from assay.models.options import DTYPES, LOCAL_OPTIONS
-from assay.models.settings import (
+from assay.models.model import EngineFacts
+from assay.models.names import folder_identity
+from assay.models.options import (
+    DTYPES,
+    LOCAL_OPTIONS,
+    NamedValue,
     check_chat_settings,
     own_options,
     refuse_reserved,
     thinking_budget,
     thought_tags,
 )
+from assay.models.workers.engine_messages import EngineWorkerSettings, TemplateSettings
 from assay.models.workers.process import EngineWorker
 from assay.models.workers.process_model import ProcessModel
 
 if TYPE_CHECKING:
-    from assay.formats.gaps import Gap
+    from assay.formats.marks import Gap
     from assay.models import EngineOptions
     from assay.types import Request
 
-WORKER = "assay.models.engines.vllm.worker"
+
+@dataclass(frozen=True, slots=True)
+class VllmSettings(EngineWorkerSettings):
+    folder: str
+    device: str
+    dtype: str
+    threads: int
+    parallel: int  # 0: vLLM's choice
+    adapter: str = ""
+    adapter_rank: int = 0
+    logprobs: bool = False
+    marks: bool = False  # of thoughts, which stay in the text
+    options: tuple[NamedValue, ...] = ()  # arguments of the engine
+    budget: int | None = None  # tokens of a thought
+    tags: tuple[str, str] | None = None  # around one
+    template: TemplateSettings = field(default_factory=TemplateSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class VllmFacts(EngineFacts):
+    vllm: str | None = None
+    device: str | None = None
+    dtype: str | None = None
+    parallel: int | None = None
+    context: int | None = None
+    batch_invariant: bool | None = None
+    thinks: bool | None = None
+
+
+WORKER = "assay.models.engines.vllm.vllm_worker"
 # Arguments of the engine that the user cannot set.
 RESERVED = {
     "model": "--model",

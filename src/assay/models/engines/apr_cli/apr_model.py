@@ -20,8 +20,8 @@ from assay.datasets import file_sha256
 from assay.errors import ModelError, UsageError
 from assay.formats.huggingface.folder import sha256_of
 from assay.models import Backend, Rendered, backends
-from assay.models.engines.apr_cli import lines as apr_batch
-from assay.models.facts import EngineFacts
+from assay.models.engines.apr_cli import apr_batch
+from assay.models.model import EngineFacts
 from assay.models.names import default_name
 from assay.types import ModelIdentity
 

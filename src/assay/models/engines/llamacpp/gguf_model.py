@@ -8,44 +8,88 @@ import importlib.metadata
 import importlib.util
 import subprocess
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.datasets import look_up_sha256
 from assay.errors import ModelError, UsageError, install_hint
+from assay.formats.gguf.checkpoint import read_gap
 from assay.formats.gguf.file import describe_header, is_gguf, read_header
-from assay.formats.gguf.infilling import read_gap
 from assay.formats.tensors import GGML_NUMBERS
 from assay.models import Backend, backends, prompt_form
+from assay.models.devices import driver_gpu, free_memory, require_gpu
 from assay.models.engines.llamacpp.options import check_option_names
-from assay.models.engines.llamacpp.settings import (
-    Budget,
-    LlamaFacts,
-    LlamaScoreSettings,
-    LlamaSettings,
-)
-from assay.models.engines.llamacpp.template import check_template
-from assay.models.gpu import driver_gpu, require_gpu
-from assay.models.memory import free_memory
+from assay.models.engines.llamacpp.render import check_template
+from assay.models.model import EngineFacts
 from assay.models.names import default_name
-from assay.models.options import LOCAL_OPTIONS
-from assay.models.settings import (
+from assay.models.options import (
+    LOCAL_OPTIONS,
+    NamedValue,
     check_chat_settings,
     own_options,
     thinking_budget,
     thought_tags,
 )
+from assay.models.workers.engine_messages import EngineWorkerSettings, TemplateSettings
 from assay.models.workers.process import EngineWorker
 from assay.models.workers.process_model import ProcessModel
 from assay.types import ModelIdentity
 from assay.work.machine import usable_physical_cores
 
 if TYPE_CHECKING:
-    from assay.formats.gaps import Gap
+    from assay.formats.marks import Gap
     from assay.models import EngineOptions
     from assay.types import Request
 
-WORKER = "assay.models.engines.llamacpp.worker"
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The largest number of tokens of a thought, and the marks around one."""
+
+    tokens: int
+    start: str
+    end: str
+
+
+@dataclass(frozen=True, slots=True)
+class LlamaSettings(EngineWorkerSettings):
+    """``invariant``: on a CPU, results with these weights do not depend on the batch."""
+
+    path: str
+    parallel: int
+    context: int
+    model_context: int
+    threads: int
+    device: str
+    invariant: bool
+    logprobs: bool = False
+    marks: bool = False  # of thoughts, which stay in the text
+    options: tuple[NamedValue, ...] = ()
+    budget: Budget | None = None
+    template: TemplateSettings = field(default_factory=TemplateSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class LlamaScoreSettings(EngineWorkerSettings):
+    path: str
+    context: int
+    threads: int
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
+class LlamaFacts(EngineFacts):
+    xllamacpp: str | None = None
+    device: str | None = None
+    parallel: int | None = None
+    batch_invariant: bool | None = None
+    threads: int | None = None
+    engine_options: tuple[NamedValue, ...] | None = None
+    thinks: bool | None = None
+
+
+WORKER = "assay.models.engines.llamacpp.llama_worker"
 # Tokens per second on 2 CPU cores with HumanEval's prompts. Greedy, by batch size: 1: 68, 8: 74,
 # 16: 81, 32: 50 (all attend as far as the longest). Ten samples per prompt: 12: 119, 24: 135.
 PARALLEL = 16
@@ -59,7 +103,7 @@ MEMORY_SHARE = 0.25  # of what is free, for keys and values
 class GgufModel(ProcessModel[LlamaFacts]):
     """A GGUF file. llama.cpp starts with the first request and ends with the last."""
 
-    scoring_module = "assay.models.engines.llamacpp.scores"
+    scoring_module = "assay.models.engines.llamacpp.native"
 
     def __init__(self, reference: str, options: EngineOptions) -> None:
         self._path = Path(reference).resolve()
@@ -137,7 +181,7 @@ class GgufModel(ProcessModel[LlamaFacts]):
         if not found:
             return ""
         ask = (
-            "import sys; from assay.models.engines.llamacpp.worker import wants_gpu; "
+            "import sys; from assay.models.engines.llamacpp.llama_worker import wants_gpu; "
             "sys.exit(wants_gpu(''))"
         )
         return found if subprocess.run([sys.executable, "-c", ask]).returncode else ""

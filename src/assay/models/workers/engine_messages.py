@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from assay.data import codec
-from assay.formats.gaps import Gap
+from assay.formats.marks import Gap
 from assay.models.model import Rendered, Usage
-from assay.models.named_values import NamedValue
+from assay.models.options import NamedValue
 from assay.types import Prompt, Request
 
 

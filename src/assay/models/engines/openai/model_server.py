@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import email.utils
 import importlib.util
 import json
 import urllib.parse
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError, UsageError, install_hint
-from assay.models.engines.openai.answer import PartialCompletion
+from assay.models.engines.openai.answer import (
+    LISTING,
+    AnswerLimits,
+    ListedModel,
+    PartialCompletion,
+    events,
+    parse_listing,
+)
 from assay.models.engines.openai.body import Complaint, complaint
 from assay.models.engines.openai.client import Clients
-from assay.models.engines.openai.events import events
-from assay.models.engines.openai.limits import LISTING, AnswerLimits
-from assay.models.engines.openai.listing import ListedModel, parse_listing
-from assay.models.engines.openai.rate_limiter import retry_after_s
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -301,3 +306,18 @@ def _pieces(response: httpx.Response, most: int) -> Iterator[bytes]:
         most -= len(piece)
         if most <= 0:
             return
+
+
+def retry_after_s(header: str, now: datetime | None = None) -> float:
+    """Return the seconds in a Retry-After header, a number or a date; 0 if it is not valid."""
+    try:
+        return max(0.0, float(header)) if float(header) < float("inf") else 0.0
+    except ValueError:
+        pass
+    try:
+        until = email.utils.parsedate_to_datetime(header)
+    except ValueError:
+        return 0.0
+    if until.tzinfo is None:
+        until = until.replace(tzinfo=UTC)
+    return max(0.0, (until - (now or datetime.now(UTC))).total_seconds())

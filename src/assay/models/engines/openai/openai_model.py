@@ -15,11 +15,10 @@ from assay.models import Backend, Rendered, backends
 from assay.models.engines.openai.body import extra_fields, request_body
 from assay.models.engines.openai.crew import RequestPool
 from assay.models.engines.openai.infilling import InfillWay, check_continuing, find_way
-from assay.models.engines.openai.server import check_key, parse_address
+from assay.models.engines.openai.model_server import check_key, parse_address
 from assay.models.engines.openai.session import Session
-from assay.models.facts import EngineFacts
-from assay.models.named_values import by_name
-from assay.models.settings import ON, check_chat_settings, thinking_budget
+from assay.models.model import EngineFacts
+from assay.models.options import ON, by_name, check_chat_settings, thinking_budget
 from assay.types import Decoding, ModelIdentity, Request
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from assay.models import EngineOptions, Loading
-    from assay.models.engines.openai.listing import ListedModel
+    from assay.models.engines.openai.answer import ListedModel
     from assay.types import Completion, Prompt
 
 PARALLEL = 16

@@ -1,18 +1,38 @@
-"""Know how models mark the gap that they fill in: fill-in-the-middle tokens.
-
-Models are trained on code whose middle was moved to the end. Special tokens mark the three parts,
-and every family of models has its own.
-"""
+"""Know how models mark their thoughts, and the gap that they fill in."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+TAGS = (
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<reasoning>", "</reasoning>"),
+    ("<seed:think>", "</seed:think>"),
+    ("[THINK]", "[/THINK]"),
+    ("◁think▷", "◁/think▷"),
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ("<|START_THINKING|>", "<|END_THINKING|>"),
+    ("<|channel|>analysis", "<|channel|>final"),
+)
+# Tokens that a tokenizer may declare special: the marks themselves, and those of channels.
+THOUGHT_MARKS = frozenset(mark for pair in TAGS for mark in pair) | {"<|channel|>", "<|message|>"}
+
+
+def has_thoughts(template: str) -> bool:
+    """Return whether a chat template has thoughts: its model was trained to think."""
+    return any(opened in template or closed in template for opened, closed in TAGS)
+
 
 @dataclass(frozen=True, slots=True)
 class GapTokens:
-    """The tokens before prefix, suffix and middle, as texts of a vocabulary."""
+    """The tokens before prefix, suffix and middle, as texts of a vocabulary.
+
+    Models are trained on code whose middle was moved to the end. Special tokens mark the three
+    parts, and every family of models has its own.
+    """
 
     prefix: str
     suffix: str
@@ -46,7 +66,7 @@ ENDS = (
     "<EOT>", "▁<EOT>", "<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<|file_sep|>", "<file_sep>",
     "<|file_separator|>", "<|repo_name|>", "<|endoftext|>", "<｜end▁of▁sentence｜>",
 )  # fmt: skip
-MARKS = (*(token for form in FORMS for token in form), *ENDS)
+GAP_MARKS = (*(token for form in FORMS for token in form), *ENDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +90,13 @@ def find_gap(vocabulary: Mapping[str, int]) -> Gap | None:
 def build_gap(tokens: GapTokens, vocabulary: Mapping[str, int]) -> Gap:
     """Return how a model with this vocabulary marks a gap with these tokens."""
     prefix, suffix, middle = (vocabulary[token] for token in tokens)
-    ends = [text for text in dict.fromkeys((*MARKS, *tokens)) if text in vocabulary]
+    ends = [text for text in dict.fromkeys((*GAP_MARKS, *tokens)) if text in vocabulary]
     return Gap(tokens, (prefix, suffix, middle), tuple(vocabulary[e] for e in ends), tuple(ends))
 
 
 def cut_marks(text: str) -> str:
     """Return a model's text up to the first special token that an engine left in it."""
-    found = [at for mark in MARKS if (at := text.find(mark)) >= 0]
+    found = [at for mark in GAP_MARKS if (at := text.find(mark)) >= 0]
     return text[: min(found)] if found else text
 
 

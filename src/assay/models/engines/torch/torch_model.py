@@ -4,48 +4,90 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.data import codec
 from assay.datasets import look_up_sha256
 from assay.errors import ModelError, UsageError, install_hint
-from assay.formats.config_sizes import check_sizes
+from assay.formats.config import check_sizes
 from assay.formats.format import read_checkpoint
+from assay.formats.gguf.checkpoint import read_gap as read_gguf_gap
 from assay.formats.gguf.file import is_gguf
-from assay.formats.gguf.infilling import read_gap as read_gguf_gap
 from assay.formats.huggingface.folder import (
     ADAPTER,
     adapter_folder,
     adapter_setting,
     chat_template,
+    gap_of,
     model_folder,
+    read_gap,
     sha256_of,
 )
-from assay.formats.huggingface.infilling import gap_of, read_gap
 from assay.models import Backend, backends, prompt_form
-from assay.models.engines.torch.settings import Generate, TorchFacts, TorchSettings
-from assay.models.gpu import driver_gpu, require_gpu
-from assay.models.identity import folder_identity
-from assay.models.names import default_name
-from assay.models.options import DTYPES, LOCAL_OPTIONS
-from assay.models.settings import (
+from assay.models.devices import driver_gpu, require_gpu
+from assay.models.model import EngineFacts
+from assay.models.names import default_name, folder_identity
+from assay.models.options import (
+    DTYPES,
+    LOCAL_OPTIONS,
+    NamedValue,
     check_chat_settings,
     own_options,
     refuse_reserved,
     thinking_budget,
 )
+from assay.models.workers.engine_messages import EngineWorkerSettings, TemplateSettings
 from assay.models.workers.process import EngineWorker
 from assay.models.workers.process_model import ProcessModel
 from assay.types import ModelIdentity
 
 if TYPE_CHECKING:
-    from assay.formats.gaps import Gap
+    from assay.formats.marks import Gap
     from assay.models import EngineOptions
     from assay.types import Request
 
+
+@dataclass(frozen=True, slots=True)
+class Generate:
+    """Set how to generate. As a message, it lets a process that only scored accept requests."""
+
+    parallel: int  # 0: as many as fit into memory
+    max_tokens: int
+    template: TemplateSettings = field(default_factory=TemplateSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class TorchSettings(EngineWorkerSettings):
+    """``overrides`` change the model's configuration. Without ``generate`` it only scores."""
+
+    path: str
+    device: str
+    dtype: str
+    adapter: str = ""
+    threads: int = 0
+    overrides: tuple[NamedValue, ...] = ()
+    generate: Generate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TorchFacts(EngineFacts):
+    transformers: str | None = None
+    torch: str | None = None
+    device: str | None = None
+    dtype: str | None = None
+    threads: int | None = None
+    parallel: int | None = None
+    batch_invariant: bool | None = None
+    thinks: bool | None = None
+
+    def of_scoring(self) -> TorchFacts:
+        return dataclasses.replace(self, parallel=None, batch_invariant=None)
+
+
 PACKAGES = ("torch", "transformers")
-WORKER = "assay.models.engines.torch.worker"
+WORKER = "assay.models.engines.torch.torch_worker"
 # Settings of a model's configuration that the user cannot override.
 RESERVED = {
     "dtype": "--dtype",

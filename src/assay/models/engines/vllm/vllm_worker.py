@@ -8,16 +8,20 @@ import queue
 import time
 from typing import TYPE_CHECKING, Any
 
-from assay.models.engines.vllm.settings import VllmFacts, VllmSettings
-from assay.models.named_values import by_name
+from assay.models.engines.vllm.vllm_model import VllmFacts, VllmSettings
+from assay.models.options import by_name
+from assay.models.workers.engine_messages import Render, Reply
 from assay.models.workers.lines import Lines
-from assay.models.workers.messages import Render, Reply
-from assay.models.workers.prompt_tokens import prompt_tokens, render_prompt, template_process
-from assay.models.workers.template_process import TemplateLimitError
+from assay.models.workers.prompt_tokens import (
+    TemplateLimitError,
+    prompt_tokens,
+    render_prompt,
+    template_process,
+)
 from assay.work.machine import usable_cores
 
 if TYPE_CHECKING:
-    from assay.formats.gaps import Gap
+    from assay.formats.marks import Gap
     from assay.types import Request
 
 # CPU seconds for 32 HumanEval prompts, 48 new tokens each, by batch size: 1: 448, 8: 146, 32: 89.

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from assay.models.engines.torch.load import Loaded, load, set_threads
-from assay.models.engines.torch.scores import AT_ONCE, TorchScores
-from assay.models.engines.torch.settings import Generate, TorchFacts, TorchSettings
+from assay.models.devices import free_memory
+from assay.models.engines.torch.load import AT_ONCE, Loaded, TorchScores, load, set_threads
 from assay.models.engines.torch.slots import (
     Prefilled,
     PromptReader,
@@ -21,10 +20,9 @@ from assay.models.engines.torch.slots import (
     choice_for,
 )
 from assay.models.engines.torch.texts import TextConverter, TokenAsk
-from assay.models.memory import free_memory
-from assay.models.workers.lines import Lines
-from assay.models.workers.messages import Score, Scoring, Tokenize
-from assay.models.workers.score_lines import answer_question
+from assay.models.engines.torch.torch_model import Generate, TorchFacts, TorchSettings
+from assay.models.workers.engine_messages import Score, Scoring, Tokenize
+from assay.models.workers.lines import Lines, answer_question
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

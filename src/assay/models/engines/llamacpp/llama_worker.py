@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.data import codec
 from assay.models.engines.llamacpp.answers import SampleCollector
+from assay.models.engines.llamacpp.gguf_model import LlamaFacts, LlamaSettings
 from assay.models.engines.llamacpp.options import apply_options
 from assay.models.engines.llamacpp.render import (
     added_start,
@@ -18,18 +19,16 @@ from assay.models.engines.llamacpp.render import (
     render_within_limits,
     template_of,
 )
-from assay.models.engines.llamacpp.settings import LlamaFacts, LlamaSettings
-from assay.models.named_values import NamedValue, by_name
+from assay.models.options import NamedValue, by_name
+from assay.models.workers.engine_messages import Ask, Pause, Render, Reply
 from assay.models.workers.lines import Lines
-from assay.models.workers.messages import Ask, Pause, Render, Reply
-from assay.models.workers.prompt_tokens import PROBE, check_switch, render_chat
-from assay.models.workers.template_process import TemplateLimitError
+from assay.models.workers.prompt_tokens import PROBE, TemplateLimitError, check_switch, render_chat
 from assay.types import Prompt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from assay.formats.gaps import Gap
+    from assay.formats.marks import Gap
     from assay.types import Message, Request
 
 BATCH_TOKENS = 2048
