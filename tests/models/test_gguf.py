@@ -113,7 +113,7 @@ class FakeLines:
     """The harness's side, in this process."""
 
     def __init__(self) -> None:
-        self.settings = LlamaSettings("", 4, 512, 8192, 1, "cpu", invariant=True)
+        self.settings = LlamaSettings("", EngineOptions(), "", 512, 8192, 4, invariant=True)
         self.requests: queue.SimpleQueue[Ask] = queue.SimpleQueue()
         self.replies: queue.SimpleQueue[Reply] = queue.SimpleQueue()
         self.reply = self.replies.put

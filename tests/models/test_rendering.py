@@ -21,7 +21,7 @@ pytest.importorskip("torch", reason="needs torch: pip install 'assay-eval[hf]'")
 from assay.models.engines.torch.load import load
 from assay.models.engines.torch.texts import TextConverter
 from assay.models.engines.torch.torch_model import TorchSettings
-from assay.models.workers.engine_messages import RenderReply, TemplateSettings
+from assay.models.workers.engine_messages import RenderReply
 from assay.models.workers.prompt_tokens import TemplateProcess, render_prompt, template_of
 from tests.models.test_hf import FakeLines
 
@@ -43,7 +43,9 @@ def given(engine: str, path: Path, prompt: Prompt) -> Rendered:
 
 
 def hf_reply(path: Path, prompt: Prompt) -> RenderReply:
-    tokenizer = load(TorchSettings(str(path), "cpu", "float32")).tokenizer
+    tokenizer = load(
+        TorchSettings(str(path), EngineOptions(device="cpu", dtype="float32"))
+    ).tokenizer
     with contextlib.closing(TemplateProcess(template_of(tokenizer))) as process:
         return render_prompt(tokenizer, process.render, prompt)
 
@@ -114,8 +116,8 @@ def test_marks_of_thoughts_stay_in_the_text(special: bool, tmp_path: Path) -> No
     assert "<think>" in text
     assert "</think>" in text
     assert model.describe().to_json()["thinks"] is True
-    loaded = load(TorchSettings(str(path), "cpu", "float32"))
-    texts = TextConverter(loaded, FakeLines([]), TemplateSettings())  # type: ignore[arg-type]
+    loaded = load(TorchSettings(str(path), EngineOptions(device="cpu", dtype="float32")))
+    texts = TextConverter(loaded, FakeLines([]), EngineOptions())  # type: ignore[arg-type]
     hello, (opened, closed) = TOKENS.index("hello"), range(len(TOKENS), len(TOKENS) + 2)
     (decoded,) = texts._decode([(BOS, opened, hello, closed, hello)])
     assert decoded == "<think>hello</think>hello"

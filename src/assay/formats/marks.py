@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 TAGS = (
@@ -94,10 +94,10 @@ def build_gap(tokens: GapTokens, vocabulary: Mapping[str, int]) -> Gap:
     return Gap(tokens, (prefix, suffix, middle), tuple(vocabulary[e] for e in ends), tuple(ends))
 
 
-def cut_marks(text: str) -> str:
-    """Return a model's text up to the first special token that an engine left in it."""
-    found = [at for mark in GAP_MARKS if (at := text.find(mark)) >= 0]
-    return text[: min(found)] if found else text
+def cut_at(text: str, words: Iterable[str]) -> tuple[str, bool]:
+    """Return the text before the first of these words, and whether there was one."""
+    ends = [at for word in words if (at := text.find(word)) >= 0]
+    return text[: min(ends)] if ends else text, bool(ends)
 
 
 def middle_of(text: str, prefix: str, suffix: str) -> str:
@@ -108,7 +108,7 @@ def middle_of(text: str, prefix: str, suffix: str) -> str:
     longer = len(text) >= len(prefix) + len(suffix)
     if longer and text.startswith(prefix) and text.endswith(suffix):
         return text[len(prefix) : len(text) - len(suffix)]
-    return cut_marks(text)
+    return cut_at(text, GAP_MARKS)[0]  # an engine may have left special tokens in it
 
 
 def describe_missing(model: str) -> str:

@@ -112,6 +112,11 @@ class EngineOptions:
         check_thinking(self.thinking)
         check_switches(self)
 
+    @property
+    def batch_size(self) -> int:
+        """Return the number of sequences at a time; 0 if the engine chooses."""
+        return 1 if self.batch_mode == "off" else self.parallel
+
 
 def prompt_form(options: EngineOptions, template: str, model: str) -> PromptForm:
     """Return the user's choice, or chat for a model that has a template."""

@@ -13,21 +13,20 @@ from typing import Any, Literal
 from assay.data import codec
 from assay.formats.marks import Gap
 from assay.models.model import Rendered, Usage
-from assay.models.options import NamedValue
+from assay.models.options import EngineOptions
 from assay.types import Prompt, Request
 
 
 @dataclass(frozen=True, slots=True)
-class EngineWorkerSettings:
-    """Settings that a process gets before it loads. Engines add their own fields."""
+class EngineSettings:
+    """What a process gets before it loads. Engines add their own fields.
 
+    ``options`` are the user's, with what the engine chose in their place: device, number format.
+    """
 
-@dataclass(frozen=True, slots=True)
-class TemplateSettings:
-    """Settings that a process needs to render the chat template."""
-
-    thinking: str = ""  # as in EngineOptions
-    variables: tuple[NamedValue, ...] = ()
+    path: str
+    options: EngineOptions = EngineOptions()  # noqa: RUF009 - frozen
+    template: str = ""  # of chats; empty if prompts are plain text
 
 
 @dataclass(frozen=True, slots=True)

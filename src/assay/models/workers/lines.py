@@ -19,7 +19,7 @@ from assay.models.model import Usage
 from assay.models.workers.engine_messages import (
     TO_WORKER,
     AskUsage,
-    EngineWorkerSettings,
+    EngineSettings,
     Fatal,
     Generated,
     LogprobsReply,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from assay.models.model import EngineFacts
 
 
-S = TypeVar("S", bound=EngineWorkerSettings)
+S = TypeVar("S", bound=EngineSettings)
 MIB = 1 << 20
 REPORT_S = 1.0  # between two reports of tokens
 

@@ -12,16 +12,15 @@ from assay.formats.marks import describe_missing, has_thoughts
 from assay.models import EngineOptions, LoadedOnDemand, Rendered, Usage, failed
 from assay.models.devices import driver_gpu
 from assay.models.model import EngineFacts, join_answer
-from assay.models.options import OFF, template_variables
+from assay.models.options import OFF
 from assay.models.workers.engine_messages import (
     Ask,
     AskUsage,
-    EngineWorkerSettings,
+    EngineSettings,
     Pause,
     Render,
     RenderReply,
     Reply,
-    TemplateSettings,
 )
 from assay.models.workers.process import EngineProcess, EngineWorker
 from assay.types import Completion, Decoding, Prompt, Request
@@ -58,11 +57,11 @@ class ProcessModel(LoadedOnDemand, Generic[F]):
         """Give variables to the processes that are started from now on."""
         self._worker = dataclasses.replace(self._worker, environment=variables)
 
-    def settings(self, first: Request) -> EngineWorkerSettings:
+    def settings(self, first: Request) -> EngineSettings:
         """Return the worker's settings. ``first`` is typical of the requests."""
         raise NotImplementedError
 
-    def scoring_settings(self) -> EngineWorkerSettings:
+    def scoring_settings(self) -> EngineSettings:
         """Return the settings for a worker of ``scoring_module``."""
         raise NotImplementedError
 
@@ -135,17 +134,13 @@ class ProcessModel(LoadedOnDemand, Generic[F]):
             self._scoring = None
 
     @property
-    def has_marks(self) -> bool:
-        """Return whether the model's texts may have marked thoughts."""
-        return self.identity.prompt_form == "chat" and has_thoughts(self.template)
+    def chat_template(self) -> str:
+        """Return the template if prompts are chats, otherwise an empty text."""
+        return self.template if self.identity.prompt_form == "chat" else ""
 
     @property
     def thinks(self) -> bool:
-        return self.has_marks and self.options.thinking != OFF
-
-    def template_settings(self) -> TemplateSettings:
-        """Return the settings that a worker needs to render the chat template."""
-        return TemplateSettings(self.options.thinking, template_variables(self.options))
+        return has_thoughts(self.chat_template) and self.options.thinking != OFF
 
     def render(self, prompt: Prompt) -> Rendered:
         with self.serving():

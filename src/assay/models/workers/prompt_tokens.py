@@ -15,8 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from assay.data import codec
 from assay.models.model import Rendered
-from assay.models.options import SWITCHES, NamedValue, by_name, thinking_variables
-from assay.models.workers.engine_messages import RenderReply, TemplateSettings
+from assay.models.options import (
+    SWITCHES,
+    EngineOptions,
+    NamedValue,
+    by_name,
+    template_variables,
+    thinking_variables,
+)
+from assay.models.workers.engine_messages import RenderReply
 from assay.types import Message, Prompt
 
 if TYPE_CHECKING:
@@ -45,16 +52,16 @@ def template_of(tokenizer: Any, variables: Sequence[NamedValue] = ()) -> Callabl
     return apply
 
 
-def template_process(tokenizer: Any, settings: TemplateSettings) -> TemplateProcess:
-    """Return a renderer with a worker's settings. Raise ValueError if it cannot switch thinking."""
-    if settings.thinking:
+def template_process(tokenizer: Any, options: EngineOptions) -> TemplateProcess:
+    """Return a renderer with these options. Raise ValueError if it cannot switch thinking."""
+    if options.thinking:
 
         def render(variables: Sequence[NamedValue]) -> str:
             with contextlib.closing(TemplateProcess(template_of(tokenizer, variables))) as process:
                 return process.render(PROBE)
 
         check_switch(render)
-    return TemplateProcess(template_of(tokenizer, settings.variables))
+    return TemplateProcess(template_of(tokenizer, template_variables(options)))
 
 
 def check_switch(render: Callable[[Sequence[NamedValue]], str]) -> None:

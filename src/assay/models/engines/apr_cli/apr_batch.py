@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from assay.data import codec
 from assay.data.reading import parse_json
 from assay.errors import ModelError
+from assay.formats.marks import cut_at
 from assay.models import failed
 from assay.types import Completion, Decoding, Prompt
 
@@ -127,7 +128,7 @@ def _parse(line: str) -> _Answer:
 
 
 def _completion(answer: _Answer, request: Request) -> Completion:
-    text, stopped = _cut_at_stop(answer.text, request.prompt.stop)
+    text, stopped = cut_at(answer.text, request.prompt.stop)
     whole = stopped or answer.tokens_generated < request.decoding.max_tokens
     return Completion(
         task_id=request.task_id,
@@ -141,9 +142,3 @@ def _completion(answer: _Answer, request: Request) -> Completion:
         used_gpu=answer.used_gpu,
         error=answer.error,
     )
-
-
-def _cut_at_stop(text: str, stop: tuple[str, ...]) -> tuple[str, bool]:
-    """Return the text before the first stop word, and whether there was one."""
-    ends = [at for word in stop if (at := text.find(word)) >= 0]
-    return text[: min(ends)] if ends else text, bool(ends)

@@ -8,7 +8,7 @@ import importlib.metadata
 import importlib.util
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,10 +28,8 @@ from assay.models.options import (
     NamedValue,
     check_chat_settings,
     own_options,
-    thinking_budget,
-    thought_tags,
 )
-from assay.models.workers.engine_messages import EngineWorkerSettings, TemplateSettings
+from assay.models.workers.engine_messages import EngineSettings
 from assay.models.workers.process import EngineWorker
 from assay.models.workers.process_model import ProcessModel
 from assay.types import ModelIdentity
@@ -44,38 +42,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
-    """The largest number of tokens of a thought, and the marks around one."""
-
-    tokens: int
-    start: str
-    end: str
-
-
-@dataclass(frozen=True, slots=True)
-class LlamaSettings(EngineWorkerSettings):
+class LlamaSettings(EngineSettings):
     """``invariant``: on a CPU, results with these weights do not depend on the batch."""
 
-    path: str
-    parallel: int
-    context: int
-    model_context: int
-    threads: int
-    device: str
-    invariant: bool
-    logprobs: bool = False
-    marks: bool = False  # of thoughts, which stay in the text
-    options: tuple[NamedValue, ...] = ()
-    budget: Budget | None = None
-    template: TemplateSettings = field(default_factory=TemplateSettings)
-
-
-@dataclass(frozen=True, slots=True)
-class LlamaScoreSettings(EngineWorkerSettings):
-    path: str
-    context: int
-    threads: int
-    device: str
+    context: int = 0
+    model_context: int = 0
+    parallel: int = 1
+    invariant: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,33 +117,24 @@ class GgufModel(ProcessModel[LlamaFacts]):
             check_template(
                 self._path, f"{version} {self.identity.tokenizer_sha256} {self.template}"
             )
-        options = self.options
-        longest = PROMPT_TOKENS + max(options.longest, first.decoding.max_tokens)
+        longest = PROMPT_TOKENS + max(self.options.longest, first.decoding.max_tokens)
         context = min(self._header.context_length, longest)
         fitting = int(MEMORY_SHARE * free_memory() / (context * self._header.bytes_per_token))
-        parallel = options.parallel or max(1, min(PARALLEL, fitting))
-        return LlamaSettings(
-            path=str(self._path),
-            parallel=1 if options.batch_mode == "off" else parallel,
-            context=context,
+        return dataclasses.replace(
+            self._settings(context),
             model_context=self._header.context_length,
-            threads=self._threads(),
-            device=options.device,
+            parallel=self.options.batch_size or max(1, min(PARALLEL, fitting)),
             invariant=not self._own_options
             and all(t.kind in INVARIANT for t in self._header.tensors if t.shape[1:]),
-            logprobs=options.logprobs,
-            marks=self.has_marks,
-            options=self._own_options,
-            budget=self._budget(),
-            template=self.template_settings(),
         )
+
+    def _settings(self, context: int) -> LlamaSettings:
+        threads = self.options.threads or usable_physical_cores()
+        options = dataclasses.replace(self.options, threads=threads)
+        return LlamaSettings(str(self._path), options, self.chat_template, context)
 
     def find_gap(self) -> Gap | None:
         return read_gap(self._path)
-
-    def _budget(self) -> Budget | None:
-        tokens, tags = thinking_budget(self.options), thought_tags(self.template)
-        return None if tokens is None or tags is None else Budget(tokens, *tags)
 
     def gpu(self) -> str:
         """Return the GPU that llama.cpp will use.
@@ -186,21 +150,13 @@ class GgufModel(ProcessModel[LlamaFacts]):
         )
         return found if subprocess.run([sys.executable, "-c", ask]).returncode else ""
 
-    def scoring_settings(self) -> LlamaScoreSettings:
+    def scoring_settings(self) -> LlamaSettings:
         if self._own_options:
             name = self._own_options[0].name
             raise UsageError(
                 f"--engine-option {name}: has no effect on logits and perplexity. Drop it."
             )
-        return LlamaScoreSettings(
-            path=str(self._path),
-            context=min(self._header.context_length, SCORED_TOKENS),
-            threads=self._threads(),
-            device=self.options.device,
-        )
-
-    def _threads(self) -> int:
-        return self.options.threads or usable_physical_cores()
+        return self._settings(min(self._header.context_length, SCORED_TOKENS))
 
     def describe(self) -> LlamaFacts:
         version = importlib.metadata.version("xllamacpp")

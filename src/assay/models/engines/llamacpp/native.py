@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from assay.models.engines.llamacpp.gguf_model import LlamaFacts, LlamaScoreSettings
+from assay.models.engines.llamacpp.gguf_model import LlamaFacts, LlamaSettings
 from assay.models.engines.llamacpp.llama_worker import wants_gpu
 from assay.models.workers.engine_messages import Scoring
 from assay.models.workers.lines import Lines, answer_question, logprobs_of
@@ -174,15 +174,15 @@ class LlamaScores:
 
 
 def main() -> None:
-    lines = Lines(LlamaScoreSettings)
-    settings = lines.settings
+    lines = Lines(LlamaSettings)
+    settings, threads = lines.settings, lines.settings.options.threads
     try:
-        use_gpu = wants_gpu(settings.device)
-        model = NativeModel(settings.path, settings.context, settings.threads, use_gpu=use_gpu)
+        use_gpu = wants_gpu(settings.options.device)
+        model = NativeModel(settings.path, settings.context, threads, use_gpu=use_gpu)
     except Exception as error:
         lines.fatal(error)
         return
-    facts = LlamaFacts(device="gpu" if use_gpu else "cpu", threads=settings.threads)
+    facts = LlamaFacts(device="gpu" if use_gpu else "cpu", threads=threads)
     scoring = Scoring(context=model.context, at_once=1)
     lines.ready(facts, used_gpu=use_gpu, in_hand=0, scoring=scoring)
     scores = LlamaScores(model)

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from assay.formats.marks import Gap
     from assay.types import Prompt
 
+    Template = Callable[[Sequence[Message]], str]
+
 
 LOOK_EVERY_S = 0.1
 # Limits of a process that tries a template: CPU time, so that a slow disk makes no difference.
@@ -53,15 +55,15 @@ def added_start(address: str) -> str:
 
 
 def render_prompt(
-    address: str, prompt: Prompt, variables: Sequence[NamedValue] = (), gap: Gap | None = None
+    address: str, prompt: Prompt, template: Template, gap: Gap | None = None
 ) -> RenderReply:
-    """Return the prompt as the model gets it."""
+    """Return the prompt as the model gets it. ``template`` renders messages."""
     if gap is not None:
         return _render_gap(address, prompt, gap)
     text = prompt.text.removeprefix(added_start(address))
     try:
         if prompt.messages:
-            text = render_chat(template_of(address, variables), prompt)
+            text = render_chat(template, prompt)
         # As for a completion: with a first token if the model expects one, special tokens parsed.
         ways = {"add_special": True, "parse_special": True, "with_pieces": True}
         tokens = _request(f"{address}/tokenize", {"content": text, **ways})["tokens"]
@@ -101,13 +103,6 @@ def apply_template(
     said = [codec.to_json(message) for message in messages]
     body = {"messages": said, "chat_template_kwargs": by_name(variables)}
     return str(_request(f"{address}/apply-template", body)["prompt"])
-
-
-def template_of(
-    address: str, variables: Sequence[NamedValue]
-) -> Callable[[Sequence[Message]], str]:
-    """Return a function that renders messages within limits."""
-    return lambda messages: render_within_limits(address, messages, variables)
 
 
 def render_within_limits(

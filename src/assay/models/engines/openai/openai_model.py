@@ -65,7 +65,7 @@ class OpenAIModel:
         self._address = parse_address(options.base_url or os.environ.get("OPENAI_BASE_URL", ""))
         self._key = check_key(os.environ.get("OPENAI_API_KEY", ""))
         self._options = options
-        self._parallel = 1 if options.batch_mode == "off" else options.parallel or PARALLEL
+        self._parallel = options.batch_size or PARALLEL
         opened = Session(self._address, self._key, options)
         try:
             listed = opened.models()

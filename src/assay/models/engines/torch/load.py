@@ -21,7 +21,7 @@ from transformers import (
 from assay.formats.format import read_checkpoint
 from assay.models.engines.torch.torch_model import TorchFacts, TorchSettings
 from assay.models.engines.torch.weights import read_weights
-from assay.models.options import NamedValue, by_name
+from assay.models.options import EngineOptions, by_name, own_options
 from assay.work.machine import usable_cores
 
 if TYPE_CHECKING:
@@ -66,17 +66,17 @@ def set_threads(count: int) -> None:
 
 def load(settings: TorchSettings) -> Loaded:
     """Load a folder, or a file that ``read_checkpoint`` reads."""
-    device = settings.device
+    device, adapter = settings.options.device, settings.options.adapter
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     if device == "cuda" and not torch.cuda.is_available():
         raise ValueError("torch finds no GPU. Use --device cpu, or install torch for this GPU.")
     read = _from_folder if Path(settings.path).is_dir() else _from_file
     model, tokenizer = read(settings)
-    if settings.adapter:
+    if adapter:
         from peft import PeftModel
 
-        model = PeftModel.from_pretrained(model, settings.adapter).merge_and_unload()
+        model = PeftModel.from_pretrained(model, adapter).merge_and_unload()
     model.eval()
     return Loaded(
         model,
@@ -89,9 +89,9 @@ def load(settings: TorchSettings) -> Loaded:
 
 
 def _from_folder(settings: TorchSettings) -> tuple[Any, Any]:
-    path, device, dtype = settings.path, settings.device, DTYPES[settings.dtype]
+    path, device, dtype = settings.path, settings.options.device, DTYPES[settings.options.dtype]
     config = AutoConfig.from_pretrained(path)
-    _override(config, settings.overrides)
+    _override(config, settings.options)
     if getattr(config, "quantization_config", None):
         # bitsandbytes, GPTQ, AWQ: their own loaders choose number formats.
         model = AutoModelForCausalLM.from_pretrained(path, config=config, device_map={"": device})
@@ -100,9 +100,9 @@ def _from_folder(settings: TorchSettings) -> tuple[Any, Any]:
     return model, AutoTokenizer.from_pretrained(path)
 
 
-def _override(config: Any, overrides: Sequence[NamedValue]) -> None:
+def _override(config: Any, options: EngineOptions) -> None:
     """Change settings that the configuration has. Raise ValueError for others."""
-    for name, value in by_name(overrides).items():
+    for name, value in by_name(own_options(options)).items():
         if name.startswith("_") or name not in config.to_dict():
             raise ValueError(
                 f"--engine-option {name}: the configuration of the model has no such setting. "
@@ -112,15 +112,16 @@ def _override(config: Any, overrides: Sequence[NamedValue]) -> None:
 
 
 def _from_file(settings: TorchSettings) -> tuple[Any, Any]:
-    checkpoint, dtype = read_checkpoint(Path(settings.path)), DTYPES[settings.dtype]
+    device, dtype = settings.options.device, DTYPES[settings.options.dtype]
+    checkpoint = read_checkpoint(Path(settings.path))
     config = AutoConfig.for_model(**checkpoint.config.content)
-    _override(config, settings.overrides)
+    _override(config, settings.options)
     with torch.device("meta"):  # shapes without numbers
         empty = AutoModelForCausalLM.from_config(config, dtype=dtype)
-    weights = read_weights(checkpoint.hf_tensors(), empty, settings.device)
+    weights = read_weights(checkpoint.hf_tensors(), empty, device)
     # As for a folder: tie tied weights, and compute buffers that no file has.
     model = type(empty).from_pretrained(
-        None, config=config, state_dict=weights, dtype=dtype, device_map={"": settings.device}
+        None, config=config, state_dict=weights, dtype=dtype, device_map={"": device}
     )
     model.generation_config = GenerationConfig(**checkpoint.generation_config.content)
     with tempfile.TemporaryDirectory() as folder:

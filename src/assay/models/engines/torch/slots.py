@@ -16,6 +16,7 @@ from transformers import Cache
 from assay.models.engines.torch import fused as hf_attention
 from assay.models.engines.torch.fused import fuse
 from assay.models.engines.torch.sampling import SamplingFeatures, SamplingSettings, choose
+from assay.types import Decoding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,19 +38,6 @@ class Prefilled:
     @property
     def length(self) -> int:
         return int(self.keys.shape[2])
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """Settings for the continuation of one sequence."""
-
-    new_tokens: int
-    temperature: float
-    top_k: int
-    top_p: float
-    seed: int
-    min_p: float = 0.0
-    repetition_penalty: float = 1.0
 
 
 class _Gathering(Cache):  # type: ignore[misc]
@@ -178,7 +166,7 @@ class Slots:
         self._vocabulary = typical.logits.shape[-1]
         self._ends = torch.tensor(list(ends), device=device)
 
-    def place(self, begun: Sequence[tuple[Prefilled, Sequence[Wish]]]) -> None:
+    def place(self, begun: Sequence[tuple[Prefilled, Sequence[Decoding]]]) -> None:
         """Start sequences in the next free slots: for each prompt, one per wish."""
         wishes = [wish for _, of_prompt in begun for wish in of_prompt]
         prompts = [prompt for prompt, of_prompt in begun for _ in of_prompt]
@@ -192,17 +180,12 @@ class Slots:
             self.values[:, rows, :, : prompt.length] = prompt.values[:, None]
         rows = slice(first, last)
         self._made[rows], self._logprob[rows], self._done[rows] = 0, 0, False
-        settings = self._settings
+        settings = self._settings.by_name().items()
         for state, values in (
             # The position of the last token that was read. The next token follows it.
             (self.position, [prompt.length - 1 for prompt in prompts]),
-            (self._wanted, [wish.new_tokens for wish in wishes]),
-            (settings.temperature, [wish.temperature for wish in wishes]),
-            (settings.top_k, [wish.top_k for wish in wishes]),
-            (settings.top_p, [wish.top_p for wish in wishes]),
-            (settings.seed, [wish.seed for wish in wishes]),
-            (settings.min_p, [wish.min_p for wish in wishes]),
-            (settings.repetition_penalty, [wish.repetition_penalty for wish in wishes]),
+            (self._wanted, [wish.max_tokens for wish in wishes]),
+            *((state, [getattr(wish, name) for wish in wishes]) for name, state in settings),
         ):
             state[rows] = torch.tensor(values, dtype=state.dtype)
         logits = torch.stack([prompt.logits for prompt in prompts])
@@ -275,7 +258,7 @@ class Slots:
         for layer in range(self.keys.shape[0]):  # one at a time: a copy of all takes memory
             self.keys[layer, target, :, :used] = self.keys[layer, source, :, :used]
             self.values[layer, target, :, :used] = self.values[layer, source, :, :used]
-        for state in (*self._states(), self._wanted, *self._settings.all()):
+        for state in (*self._states(), self._wanted, *self._settings.by_name().values()):
             state[target] = state[source]
 
     def _step(self, rows: int, choice: SamplingFeatures) -> None:
@@ -343,7 +326,7 @@ class Slots:
         )  # fmt: skip
 
 
-def choice_for(wishes: Sequence[Wish]) -> SamplingFeatures:
+def choice_for(wishes: Sequence[Decoding]) -> SamplingFeatures:
     """Return the smallest choice that suits all of them."""
     sampled = [wish for wish in wishes if wish.temperature > 0]
     penalty = any(wish.repetition_penalty != 1 for wish in wishes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,13 +32,13 @@ from assay.models.names import default_name, folder_identity
 from assay.models.options import (
     DTYPES,
     LOCAL_OPTIONS,
-    NamedValue,
+    Device,
     check_chat_settings,
     own_options,
     refuse_reserved,
     thinking_budget,
 )
-from assay.models.workers.engine_messages import EngineWorkerSettings, TemplateSettings
+from assay.models.workers.engine_messages import EngineSettings
 from assay.models.workers.process import EngineWorker
 from assay.models.workers.process_model import ProcessModel
 from assay.types import ModelIdentity
@@ -51,23 +51,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """Set how to generate. As a message, it lets a process that only scored accept requests."""
+    """A message that lets a process which only scored accept requests of about this length."""
 
-    parallel: int  # 0: as many as fit into memory
     max_tokens: int
-    template: TemplateSettings = field(default_factory=TemplateSettings)
 
 
 @dataclass(frozen=True, slots=True)
-class TorchSettings(EngineWorkerSettings):
-    """``overrides`` change the model's configuration. Without ``generate`` it only scores."""
+class TorchSettings(EngineSettings):
+    """The engine's options change the model's configuration. Without ``generate`` it only scores.
 
-    path: str
-    device: str
-    dtype: str
-    adapter: str = ""
-    threads: int = 0
-    overrides: tuple[NamedValue, ...] = ()
+    ``options`` name a device, not ``auto``, and a number format.
+    """
+
     generate: Generate | None = None
 
 
@@ -122,8 +117,7 @@ class TorchModel(ProcessModel[TorchFacts]):
                 "reasoning tokens. Use --thinking on or off."
             )
         check_chat_settings(options, identity.prompt_form, template, identity.name)
-        self._overrides = own_options(options)
-        refuse_reserved(self._overrides, RESERVED)
+        refuse_reserved(own_options(options), RESERVED)
 
     def find_gap(self) -> Gap | None:
         if self._path.is_dir():
@@ -136,31 +130,25 @@ class TorchModel(ProcessModel[TorchFacts]):
         return driver_gpu() if device_for(self.options) == "cuda" else ""
 
     def scoring_settings(self) -> TorchSettings:
-        return TorchSettings(
-            path=str(self._path),
+        options = dataclasses.replace(
+            self.options,
             device=device_for(self.options),
             dtype=dtype_for(self.options),
             adapter=str(self._adapter or ""),
-            threads=self.options.threads,
-            overrides=self._overrides,
         )
+        return TorchSettings(str(self._path), options, self.chat_template)
 
     def settings(self, first: Request) -> TorchSettings:
         return dataclasses.replace(self.scoring_settings(), generate=self.start_generating(first))
 
     def start_generating(self, first: Request) -> Generate:
-        options = self.options
-        return Generate(
-            parallel=1 if options.batch_mode == "off" else options.parallel,
-            max_tokens=max(options.longest, first.decoding.max_tokens),
-            template=self.template_settings(),
-        )
+        return Generate(max(self.options.longest, first.decoding.max_tokens))
 
     def describe(self) -> TorchFacts:
         return dataclasses.replace(self._facts, thinks=self.thinks or None)
 
 
-def device_for(options: EngineOptions) -> str:
+def device_for(options: EngineOptions) -> Device:
     """Return the device, as the driver reports it: a torch that cannot use the GPU is an error."""
     if options.device != "auto":
         return options.device

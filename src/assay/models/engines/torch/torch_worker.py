@@ -44,11 +44,11 @@ def main() -> None:
     lines = Lines(TorchSettings, (Generate,))
     settings = lines.settings
     torch.set_grad_enabled(False)
-    set_threads(settings.threads)
+    set_threads(settings.options.threads)
     try:
         loaded = load(settings)
         generate = settings.generate or _score_until_asked_to_generate(lines, loaded)
-        engine = TorchEngine(loaded, lines, generate)
+        engine = TorchEngine(loaded, lines, generate.max_tokens)
     except Exception as error:
         lines.fatal(error)
         return
@@ -80,9 +80,10 @@ def _score_until_asked_to_generate(lines: WorkerLines, loaded: Loaded) -> Genera
 class TorchEngine:
     """A loaded model that takes requests from the harness as slots become free."""
 
-    def __init__(self, loaded: Loaded, lines: WorkerLines, generate: Generate) -> None:
+    def __init__(self, loaded: Loaded, lines: WorkerLines, new_tokens: int) -> None:
         self._loaded, self._scores = loaded, TorchScores(loaded)
-        self._texts, self._lines = TextConverter(loaded, lines, generate.template), lines
+        options = lines.settings.options
+        self._texts, self._lines = TextConverter(loaded, lines, options), lines
         self._waiting: deque[TokenAsk] = deque()
         self._busy: list[TokenAsk] = []  # by slot
         tokenizer = loaded.tokenizer
@@ -91,9 +92,9 @@ class TorchEngine:
         self._read: OrderedDict[tuple[int, ...], Prefilled] = OrderedDict()
         self._typical = self._reader.read([[pad]])[0]
         self._slots: Slots | None = None
-        self._new_tokens = generate.max_tokens
-        self._length = min(loaded.context, PROMPT_TOKENS + generate.max_tokens)
-        self.most = generate.parallel or min(MOST[loaded.device], self._fitting(self._length))
+        self._new_tokens = new_tokens
+        self._length = min(loaded.context, PROMPT_TOKENS + new_tokens)
+        self.most = options.batch_size or min(MOST[loaded.device], self._fitting(self._length))
 
     def facts(self) -> TorchFacts:
         loaded = self._loaded
@@ -150,7 +151,7 @@ class TorchEngine:
         wait until all of these are finished.
         """
         need = max(self._length, *(ask.length for ask in self._waiting))
-        new_tokens = max(self._new_tokens, *(ask.wish.new_tokens for ask in self._waiting))
+        new_tokens = max(self._new_tokens, *(ask.wish.max_tokens for ask in self._waiting))
         slots = self._slots
         if slots is not None and (
             self._busy or (need <= slots.length and new_tokens <= slots.new_tokens)
@@ -183,7 +184,7 @@ class TorchEngine:
                 raise
             self._busy += asks
             for ask in asks:
-                ask.left = ask.wish.new_tokens - 1  # reading the prompt gave the first
+                ask.left = ask.wish.max_tokens - 1  # reading the prompt gave the first
 
     def _next_groups(self, slots: Slots) -> list[list[TokenAsk]]:
         groups: list[list[TokenAsk]] = []
@@ -191,7 +192,7 @@ class TorchEngine:
         now = time.perf_counter()
         while self._waiting and free:
             ask = self._waiting[0]
-            if ask.length > slots.length or ask.wish.new_tokens > slots.new_tokens:
+            if ask.length > slots.length or ask.wish.max_tokens > slots.new_tokens:
                 break  # wait until the slots are empty and can be allocated again
             if groups and groups[-1][0].prompt == ask.prompt:
                 groups[-1].append(ask)

