@@ -23,7 +23,7 @@ from assay.cli._pace import (
 from assay.cli._progress import ProgressDisplay
 from assay.models import EngineOptions, open_model, watch
 from assay.models.model import EngineFacts
-from assay.models.workers.engine_messages import EngineSettings, Reply
+from assay.models.workers.engine_messages import EngineWorkerSettings, Reply
 from assay.models.workers.process import EngineProcess, EngineWorker
 from assay.progress import Silent
 from assay.scoring import estimates, tally
@@ -333,8 +333,8 @@ def test_workers_report_tokens_now_and_then(
         "from assay.models.workers import lines as worker_lines\n"
         "worker_lines.REPORT_S = 0.0\n"
         "from assay.models.model import EngineFacts\n"
-        "from assay.models.workers.engine_messages import EngineSettings, Reply\n"
-        "lines = worker_lines.Lines(EngineSettings)\n"
+        "from assay.models.workers.engine_messages import EngineWorkerSettings, Reply\n"
+        "lines = worker_lines.Lines(EngineWorkerSettings)\n"
         "lines.ready(EngineFacts(), used_gpu=False, in_hand=1)\n"
         "lines.count(3)\n"
         "worker_lines.REPORT_S = 3600.0\n"
@@ -344,7 +344,7 @@ def test_workers_report_tokens_now_and_then(
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
     process = EngineProcess(EngineWorker("counting", "a test", "nothing", EngineFacts))
-    process.load(EngineSettings(""))
+    process.load(EngineWorkerSettings(""))
     reported: list[int] = []
     process.on_generated = reported.append
     try:

@@ -19,7 +19,7 @@ from assay.models.workers.engine_messages import (
     TO_WORKER,
     Ask,
     AskUsage,
-    EngineSettings,
+    EngineWorkerSettings,
     Fatal,
     Generated,
     LogprobsReply,
@@ -105,7 +105,7 @@ def test_engines_have_kinds_of_their_own() -> None:
     ],
     ids=lambda one: type(one).__name__,
 )
-def test_settings_cross_as_they_are(settings: EngineSettings) -> None:
+def test_settings_cross_as_they_are(settings: EngineWorkerSettings) -> None:
     line = json.dumps(codec.to_json(settings))
     assert codec.from_json(type(settings), json.loads(line)) == settings
 

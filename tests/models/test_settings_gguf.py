@@ -184,7 +184,7 @@ def test_settings_that_are_not_its_own_are_refused(plain: str) -> None:
     with pytest.raises(UsageError, match="has no effect on logits and perplexity"):
         open_scorer(model)
     assert isinstance(model, ProcessModel)
-    assert model._scoring is None  # no process was started
+    assert not model._processes  # none was started
 
 
 def test_a_file_named_otherwise_still_has_these_rules(plain: str, tmp_path: Path) -> None:

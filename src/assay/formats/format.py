@@ -100,7 +100,13 @@ def read_checkpoint(path: Path) -> Checkpoint:
             f"{path}: is not a model that can be read. Give a .gguf or .apr file, or a folder with "
             "config.json and .safetensors files."
         )
-    return _read_safely(formats.get(name).read, path)
+    try:
+        return formats.get(name).read(path)
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+        raise ModelError(  # any error in the metadata is damage
+            f"{path}: its metadata are damaged ({type(error).__name__}: {error}). "
+            "Download or convert it again."
+        ) from error
 
 
 def describe_model(path: Path) -> StoredModel:
@@ -110,17 +116,6 @@ def describe_model(path: Path) -> StoredModel:
         return formats.get(name).describe(path) if name else StoredModel()
     except (AssayError, OSError, ValueError, TypeError, LookupError, AttributeError):
         return StoredModel()  # an engine reports what is wrong when it loads them
-
-
-def _read_safely(read: Callable[[Path], Checkpoint], path: Path) -> Checkpoint:
-    """Read metadata. Report any error in them as damage."""
-    try:
-        return read(path)
-    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
-        raise ModelError(
-            f"{path}: its metadata are damaged ({type(error).__name__}: {error}). "
-            "Download or convert it again."
-        ) from error
 
 
 Precision = Literal["same", "8-bit", "4-bit"]

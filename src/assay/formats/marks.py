@@ -21,9 +21,12 @@ TAGS = (
 THOUGHT_MARKS = frozenset(mark for pair in TAGS for mark in pair) | {"<|channel|>", "<|message|>"}
 
 
-def has_thoughts(template: str) -> bool:
-    """Return whether a chat template has thoughts: its model was trained to think."""
-    return any(opened in template or closed in template for opened, closed in TAGS)
+def thought_tags(template: str) -> tuple[str, str] | None:
+    """Return the marks around a thought in a chat template, or None.
+
+    A model whose template has them was trained to think.
+    """
+    return next((pair for pair in TAGS if pair[0] in template or pair[1] in template), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ GAP_MARKS = (*(token for form in FORMS for token in form), *ENDS)
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Hold a model's tokens around a gap, their numbers, and the tokens that end the middle."""
+    """A model's tokens around a gap, their numbers, and the tokens that end the middle."""
 
     tokens: GapTokens
     ids: tuple[int, int, int]

@@ -2,7 +2,7 @@
 
 from assay.models.model import (
     EngineFacts,
-    Infilling,
+    LoadedElsewhere,
     LoadedOnDemand,
     Loading,
     Model,
@@ -10,7 +10,6 @@ from assay.models.model import (
     RecordedModel,
     Rendered,
     Usage,
-    Watchable,
     add_usage,
     check_infilling,
     check_prefilling,
@@ -42,8 +41,8 @@ from assay.models.options import BatchMode, Device, EngineOptions, prompt_form
 
 __all__ = [
     "DEFAULT", "DEFAULT_WEIGHTS", "Backend", "BatchMode", "Device", "EngineFacts", "EngineOptions",
-    "Infilling", "LoadedOnDemand", "Loading", "Model", "ModelReference", "Preloadable",
-    "RecordedModel", "Rendered", "Usage", "Watchable",
+    "LoadedElsewhere", "LoadedOnDemand", "Loading", "Model", "ModelReference", "Preloadable",
+    "RecordedModel", "Rendered", "Usage",
     "add_usage", "backends", "check_infilling", "check_prefilling", "check_reference",
     "choose_engine", "convert", "describe_file", "failed", "is_identified", "is_local",
     "is_served", "library_versions", "open_model", "open_recorded", "parse_reference", "preload",

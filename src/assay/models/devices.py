@@ -10,10 +10,10 @@ import os
 import queue
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 from assay.errors import UsageError
 from assay.models.model import (
@@ -43,13 +43,6 @@ DEVICE = re.compile("cpu|[0-9]{1,3}")
 MOST_DEVICES = 64
 
 _Item = Completion | BaseException | None  # an answer, a failure, or the end of one device
-
-
-@runtime_checkable
-class TakesEnvironment(Protocol):
-    """A model whose process can be given variables."""
-
-    def set_environment(self, variables: Mapping[str, str]) -> None: ...
 
 
 def parse_devices(options: EngineOptions) -> tuple[str, ...]:
@@ -89,7 +82,7 @@ def open_on_devices(
             options, devices="", device="cpu" if on_cpu else "cuda", threads=threads
         )
         member = open_one(own)
-        if isinstance(member, TakesEnvironment):
+        if hasattr(member, "set_environment"):
             member.set_environment(device_environment([name]))
         members.append(member)
     return members[0] if len(members) == 1 else DevicesModel(tuple(members), tuple(names))
@@ -107,7 +100,7 @@ class DevicesFacts(EngineFacts):
 
 
 class _Part(Silent):
-    """Report what one device does as a part of the whole."""
+    """The reports of one device, as a part of the whole."""
 
     def __init__(self, reporter: Reporter, generated: list[int], number: int) -> None:
         self._reporter, self._generated, self._number = reporter, generated, number
@@ -121,7 +114,7 @@ class _Part(Silent):
 
 
 class _Shared:
-    """Hand out requests to several threads, those with one prompt together."""
+    """Requests for several threads, which get those with one prompt together."""
 
     def __init__(self, requests: Iterable[Request]) -> None:
         self._groups = itertools.groupby(requests, key=lambda request: request.prompt)
@@ -269,7 +262,14 @@ def driver_gpu() -> str:
 def free_memory() -> int:
     """Return the free memory in bytes. The kernel's file cache counts as free where reported."""
     with contextlib.suppress(OSError, ValueError, IndexError):
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
+        if free := proc_bytes("/proc/meminfo", "MemAvailable"):
+            return free
     return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def proc_bytes(path: str, name: str) -> int:
+    """Return an entry of one of the kernel's lists of kilobytes, in bytes; 0 if it has none."""
+    for line in Path(path).read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) * 1024
+    return 0

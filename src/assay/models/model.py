@@ -98,7 +98,7 @@ class Model(Protocol):
 
 
 class LoadedOnDemand:
-    """Load the engine with the first request and end it with the last, unless it is kept."""
+    """An engine that loads with the first request and ends with the last, unless it is kept."""
 
     _kept = False
 
@@ -128,31 +128,39 @@ class LoadedOnDemand:
                 self.end()
 
 
-@runtime_checkable
-class Watchable(Protocol):
-    """A model whose engine reports between two completions. Servers and recordings do not."""
+class LoadedElsewhere:
+    """The members of a model whose engine is not a process of ours: nothing to load or to end."""
 
-    reporter: Reporter | None
+    thinks = False
+
+    def gpu(self) -> str:
+        return ""
+
+    def keep_loaded(self) -> AbstractContextManager[Loading]:
+        return nullcontext("elsewhere")
+
+    def usage(self) -> Usage | None:
+        return None
+
+    def close(self) -> None:
+        pass
+
+
+# Members that a model may have besides: ``reporter``, and the methods of the functions below.
 
 
 def watch(model: Model, reporter: Reporter) -> None:
-    """Make the model report what its engine does, if it can."""
-    if isinstance(model, Watchable):
+    """Make the model report what its engine does. Servers and recordings report nothing."""
+    if hasattr(model, "reporter"):
         model.reporter = reporter
 
 
-@runtime_checkable
-class Startable(Protocol):
-    """A model whose engine is a process that can start before it is known what to load."""
-
-    def start_early(self) -> AbstractContextManager[None]:
-        """Start the process, and end it after the block. It loads nothing until it is asked."""
-        ...
-
-
 def start_early(model: Model) -> AbstractContextManager[None]:
-    """Start the model's engine for a block, if it is a process."""
-    return model.start_early() if isinstance(model, Startable) else nullcontext()
+    """Start the model's engine for a block, if it is a process. It loads nothing until asked."""
+    if not hasattr(model, "start_early"):
+        return nullcontext()
+    started: AbstractContextManager[None] = model.start_early()
+    return started
 
 
 @runtime_checkable
@@ -174,32 +182,14 @@ def preload(model: Model, decoding: Decoding) -> None:
         model.preload(decoding)
 
 
-@runtime_checkable
-class Infilling(Protocol):
-    """A model whose engine can give it a prefix and a suffix."""
-
-    def check_infilling(self) -> str:
-        """Return how the model is given both. Raise ModelError if it cannot fill in a gap."""
-        ...
-
-
 def check_infilling(model: Model) -> str:
     """Return how the model is given prefix and suffix; raise ModelError if it cannot be."""
-    if isinstance(model, Infilling):
-        return model.check_infilling()
+    if hasattr(model, "check_infilling"):
+        return str(model.check_infilling())
     identity = model.identity
     raise ModelError(
         f"{identity.name}: the {identity.engine} engine cannot fill in code. Use another engine."
     )
-
-
-@runtime_checkable
-class Prefilling(Protocol):
-    """A model whose engine can let it continue a prefilled answer."""
-
-    def check_prefilling(self) -> None:
-        """Raise ModelError if it would begin another answer instead."""
-        ...
 
 
 def join_answer(prompt: Prompt, added: str, finish_reason: str) -> str:
@@ -216,9 +206,10 @@ def join_answer(prompt: Prompt, added: str, finish_reason: str) -> str:
 
 
 def check_prefilling(model: Model) -> None:
-    """Raise ModelError unless the model can continue a prefilled answer."""
-    if isinstance(model, Prefilling):
-        return model.check_prefilling()
+    """Raise ModelError if the model would begin another answer than a prefilled one."""
+    if hasattr(model, "check_prefilling"):
+        model.check_prefilling()
+        return
     identity = model.identity
     raise ModelError(
         f"{identity.name}: the {identity.engine} engine cannot continue a prefilled answer. "

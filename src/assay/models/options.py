@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from assay.data.arguments import check_fields, show
 from assay.errors import UsageError
-from assay.formats.marks import TAGS
+from assay.formats.marks import thought_tags
 from assay.protocol import TEMPLATE_VARIABLES
 from assay.types import PromptForm
 
@@ -62,7 +62,7 @@ COUNTS = ("parallel", "requests_per_minute", "tokens_per_minute", "price_in", "p
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """Set how a model runs. An engine lists what it accepts; empty means its own choice."""
+    """Settings of how a model runs. An engine lists what it accepts; empty means its choice."""
 
     batch_mode: BatchMode = "auto"  # off: one prompt at a time; on: an error if it cannot batch
     parallel: int = 0  # batch size; 0: automatic
@@ -109,13 +109,43 @@ class EngineOptions:
         mode, parallel = self.batch_mode, self.parallel
         if (mode == "off" and parallel > 1) or (mode == "on" and parallel == 1):
             raise UsageError(f"--batch-mode {mode}: contradicts --parallel {parallel}. Drop one.")
-        check_thinking(self.thinking)
-        check_switches(self)
+        if self.thinking not in ("", ON, OFF) and not BUDGET.fullmatch(self.thinking):
+            raise UsageError(
+                f"--thinking {self.thinking!r}: is not valid. Use on, off or a number of tokens."
+            )
+        chosen = {variable.name for variable in self._chosen_variables}
+        if self.thinking and (switch := next((one for one in SWITCHES if one in chosen), "")):
+            raise UsageError(
+                f"--engine-option {TEMPLATE_VARIABLES}: {switch} contradicts --thinking "
+                f"{self.thinking}. Drop one."
+            )
 
     @property
     def batch_size(self) -> int:
         """Return the number of sequences at a time; 0 if the engine chooses."""
         return 1 if self.batch_mode == "off" else self.parallel
+
+    @property
+    def thinking_budget(self) -> int | None:
+        """Return the largest number of tokens of a thought, or None without a limit."""
+        return int(self.thinking) if self.thinking.isdigit() else None
+
+    @property
+    def own_options(self) -> tuple[NamedValue, ...]:
+        """Return the engine's own options, without those of its chat template."""
+        parsed = parse_engine_options(self.engine_options)
+        return tuple(option for option in parsed if option.name != TEMPLATE_VARIABLES)
+
+    @property
+    def template_variables(self) -> tuple[NamedValue, ...]:
+        """Return the variables of a chat template besides the messages."""
+        switch = thinking_variables(self.thinking != OFF) if self.thinking else ()
+        return (*switch, *self._chosen_variables)
+
+    @property
+    def _chosen_variables(self) -> tuple[NamedValue, ...]:
+        parsed = by_name(parse_engine_options(self.engine_options)).get(TEMPLATE_VARIABLES, {})
+        return tuple(NamedValue(name, _text(value)) for name, value in parsed.items())
 
 
 def prompt_form(options: EngineOptions, template: str, model: str) -> PromptForm:
@@ -158,51 +188,9 @@ def canonical_engine_options(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(f"{option.name}={_canonical(option.value)}" for option in found)
 
 
-def check_thinking(thinking: str) -> None:
-    """Raise UsageError unless the value is on, off, a number of tokens, or empty."""
-    if thinking not in ("", ON, OFF) and not BUDGET.fullmatch(thinking):
-        raise UsageError(
-            f"--thinking {thinking!r}: is not valid. Use on, off or a number of tokens."
-        )
-
-
-def check_switches(options: EngineOptions) -> None:
-    """Raise UsageError if two options decide whether the model thinks."""
-    chosen = {variable.name for variable in _chosen_variables(options)}
-    if options.thinking and (name := next((one for one in SWITCHES if one in chosen), "")):
-        raise UsageError(
-            f"--engine-option {TEMPLATE_VARIABLES}: {name} contradicts --thinking "
-            f"{options.thinking}. Drop one."
-        )
-
-
-def thinking_budget(options: EngineOptions) -> int | None:
-    """Return the largest number of tokens of a thought, or None without a limit."""
-    return int(options.thinking) if options.thinking.isdigit() else None
-
-
-def template_variables(options: EngineOptions) -> tuple[NamedValue, ...]:
-    """Return the variables of a chat template besides the messages."""
-    chosen = _chosen_variables(options)
-    return (*thinking_variables(options.thinking != OFF), *chosen) if options.thinking else chosen
-
-
 def thinking_variables(on: bool) -> tuple[NamedValue, ...]:
     """Return the template variables that turn thinking on or off."""
     return tuple(NamedValue(name, json.dumps(on)) for name in SWITCHES)
-
-
-def own_options(options: EngineOptions) -> tuple[NamedValue, ...]:
-    """Return the engine's own options, without those of its chat template."""
-    found = parse_engine_options(options.engine_options)
-    return tuple(option for option in found if option.name != TEMPLATE_VARIABLES)
-
-
-def _chosen_variables(options: EngineOptions) -> tuple[NamedValue, ...]:
-    for option in parse_engine_options(options.engine_options):
-        if option.name == TEMPLATE_VARIABLES:
-            return tuple(NamedValue(name, _text(value)) for name, value in option.value.items())
-    return ()
 
 
 def list_given(options: EngineOptions) -> list[str]:
@@ -219,51 +207,32 @@ def flags_of(names: Iterable[str]) -> str:
 
 def check_chat_settings(options: EngineOptions, form: str, template: str, model: str) -> None:
     """Raise UsageError if the model cannot think as the options demand."""
-    if form != "chat" and template_variables(options):
+    if form != "chat" and options.template_variables:
         setting = f"--thinking {options.thinking}" if options.thinking else TEMPLATE_VARIABLES
         raise UsageError(
             f"{setting}: {model} is prompted with plain text, without a chat template. Use "
             "--prompt-form chat, or drop it."
         )
-    if thinking_budget(options) is not None and thought_tags(template) is None:
+    if options.thinking_budget is not None and thought_tags(template) is None:
         raise UsageError(
             f"--thinking {options.thinking}: the chat template of {model} does not mark reasoning, "
             "so its tokens cannot be counted. Use --thinking on or off."
         )
-    if options.thinking and template and not may_switch(template):
+    # As far as the text shows. llama.cpp also switches templates that only mark thoughts. The
+    # loaded engine renders a template both ways to be sure.
+    may_switch = any(name in template for name in SWITCHES) or thought_tags(template) is not None
+    if options.thinking and template and not may_switch:
         raise UsageError(
             f"--thinking {options.thinking}: the chat template of {model} has no switch for "
             f"thinking ({' or '.join(SWITCHES)}). Drop --thinking."
         )
 
 
-def may_switch(template: str) -> bool:
-    """Return whether a chat template may turn thinking on and off, as far as its text shows.
-
-    llama.cpp also switches templates that only mark thoughts. The loaded engine renders a template
-    both ways to be sure.
-    """
-    return any(name in template for name in SWITCHES) or thought_tags(template) is not None
-
-
-def thought_tags(template: str) -> tuple[str, str] | None:
-    """Return the marks around a thought in a chat template, if it has any."""
-    return next((pair for pair in TAGS if pair[0] in template or pair[1] in template), None)
-
-
 def refuse_reserved(options: Iterable[NamedValue], flags: Mapping[str, str]) -> None:
     """Raise UsageError for an engine's option that another option of assay sets."""
-    for option in options:
-        if why := explain_reserved(option.name, flags):
-            raise UsageError(why)
-
-
-def explain_reserved(name: str, flags: Mapping[str, str]) -> str:
-    """Return why the user cannot set an engine's option; an empty text if they can."""
-    if name not in flags:
-        return ""
-    instead = f"Use {flags[name]}." if flags[name] else "Drop it."
-    return f"--engine-option {name}: is set by other options. {instead}"
+    for name in (option.name for option in options if option.name in flags):
+        instead = f"Use {flags[name]}." if flags[name] else "Drop it."
+        raise UsageError(f"--engine-option {name}: is set by other options. {instead}")
 
 
 def _parse_value(name: str, text: str) -> NamedValue:

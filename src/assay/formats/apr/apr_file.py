@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from assay.errors import ModelError
-from assay.formats.tensors import PLAIN, Tensor, sizes_of
+from assay.formats.tensors import PLAIN, Tensor, map_file, part_of, sizes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -121,20 +121,12 @@ class AprFile:
         return self.head.metadata
 
     def unread(self) -> list[Tensor]:
-        """Return the tensors under the file's own names. Call ``check`` before using them."""
-        data = self._data()
+        """Return the tensors under the file's own names. Call ``check_sum`` before using them."""
+        data = map_file(self.path)
         return [
-            Tensor(t.name, t.encoding, t.shape, t.size, _slice(data, t.start, t.size))
+            Tensor(t.name, t.encoding, t.shape, t.size, part_of(data, t.start, t.size))
             for t in self.tensors
         ]
-
-    def check(self) -> None:
-        """Raise unless the CRC of the whole file is correct. This reads all of it."""
-        check_sum(self.path)
-
-    def _data(self) -> memoryview:
-        with self.path.open("rb") as file:
-            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
 def is_apr(path: Path) -> bool:
@@ -282,10 +274,6 @@ def _encoding(name: str, kind: int, shape: tuple[int, ...], size: int) -> str:
     raise ValueError(f"tensor {name} has {size:,} bytes, which do not fit its shape {list(shape)}")
 
 
-def _slice(data: memoryview, start: int, size: int) -> Any:
-    return lambda: data[start : start + size]
-
-
 def _cut_off(path: Path, size: int, needed: int) -> ModelError:
     return ModelError(
         f"{path}: is cut off (it has {size:,} bytes and needs at least {needed:,}). Download or "
@@ -355,7 +343,7 @@ def write_apr(
 
 
 class _Summed:
-    """Write whole units of the alignment and update their CRC."""
+    """A file of whole units of the alignment, and their CRC."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -25,7 +24,7 @@ from assay.formats.rope import (
     gguf_scaling,
     scaling_from_gguf,
 )
-from assay.formats.tensors import GGML_TYPES, Tensor, decode, has_whole_rows
+from assay.formats.tensors import GGML_TYPES, Tensor, decode, has_whole_rows, map_file, part_of
 from assay.formats.tokenizer_json import (
     FILLER,
     tokenizer_config,
@@ -52,8 +51,7 @@ FILE_TYPES = {
 
 def read(path: Path) -> Checkpoint:
     header = read_header(path, arrays=True)
-    with path.open("rb") as file:
-        data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    data = map_file(path)
     parts = header.metadata.get("split.count", 1)
     if isinstance(parts, int) and parts > 1:
         raise ModelError(
@@ -210,7 +208,7 @@ def _tensor(tensor: GgufTensor, data: memoryview, path: Path) -> Tensor:
         GGML_TYPES[tensor.kind][0],
         tensor.shape,
         tensor.size,
-        lambda: data[tensor.start : tensor.start + tensor.size],
+        part_of(data, tensor.start, tensor.size),
     )
     if not has_whole_rows(found):
         raise ModelError(

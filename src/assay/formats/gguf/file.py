@@ -23,19 +23,8 @@ if TYPE_CHECKING:
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
-SCALARS = {
-    0: "B",
-    1: "b",
-    2: "H",
-    3: "h",
-    4: "I",
-    5: "i",
-    6: "f",
-    7: "?",
-    10: "Q",
-    11: "q",
-    12: "d",
-}
+# Types of numbers, by GGUF's number, as ``struct`` writes them.
+SCALARS = dict(zip((*range(8), 10, 11, 12), "BbHhIif?Qqd", strict=True))
 STRING, ARRAY = 8, 9
 MAX_DIMENSIONS = 4
 COMPARED = 1 << 20  # bytes of two tensors
@@ -283,13 +272,9 @@ class _GgufReader:
             self._at += count * size
             return
         for _ in range(count):
-            end = self._at + 8 + self._scalar_ahead()
-            self._need(end)
-            self._at = end
-
-    def _scalar_ahead(self) -> int:
-        self._need(self._at + 8)
-        return int(struct.unpack_from("<Q", self._data, self._at)[0])
+            self._need(self._at + 8)
+            self._at += 8 + struct.unpack_from("<Q", self._data, self._at)[0]
+            self._need(self._at)
 
 
 def alignment_of(pairs: Iterable[GgufPair]) -> int:

@@ -9,17 +9,18 @@ import queue
 import sys
 import threading
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, TypeVar
 
 import numpy as np
 
 from assay.data import codec
+from assay.models.devices import proc_bytes
 from assay.models.model import Usage
 from assay.models.workers.engine_messages import (
     TO_WORKER,
     AskUsage,
-    EngineSettings,
+    EngineWorkerSettings,
     Fatal,
     Generated,
     LogprobsReply,
@@ -41,13 +42,13 @@ if TYPE_CHECKING:
     from assay.models.model import EngineFacts
 
 
-S = TypeVar("S", bound=EngineSettings)
+S = TypeVar("S", bound=EngineWorkerSettings)
 MIB = 1 << 20
 REPORT_S = 1.0  # between two reports of tokens
 
 
 class Lines(Generic[S]):
-    """Receive the harness's messages and send replies, from any thread.
+    """The harness's messages, and replies to them from any thread.
 
     The input is read from the start. Its end ends the process, even while it loads, because the
     harness has ended. Pauses tell workers that wait for a fuller batch to continue. ``kinds`` are
@@ -83,7 +84,15 @@ class Lines(Generic[S]):
         self.reply(facts)
         self.reply(Ready(used_gpu, in_hand, scoring))
 
-    def fatal(self, error: Exception) -> None:
+    @contextlib.contextmanager
+    def ending_on(self, kind: type[Exception]) -> Iterator[None]:
+        """End with the reason if such an error occurs inside."""
+        try:
+            yield
+        except kind as error:
+            self.fatal(error)
+
+    def fatal(self, error: Exception) -> NoReturn:
         """Report in one line why the model cannot be loaded or run, and end."""
         lines = str(error).strip().splitlines()
         self.reply(Fatal(lines[0] if lines else type(error).__name__))
@@ -116,15 +125,8 @@ class Lines(Generic[S]):
 
     def _usage(self) -> Usage:
         on_gpu = None if self._gpu_peak is None else round(self._gpu_peak() / MIB, 1)
-        return Usage(round(_peak_memory() / MIB, 1), on_gpu)
-
-
-def _peak_memory() -> int:
-    """Return bytes. getrusage would include the harness's memory at the start of this process."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) * 1024
-    return 0
+        # getrusage would include the harness's memory at the start of this process.
+        return Usage(round(proc_bytes("/proc/self/status", "VmHWM") / MIB, 1), on_gpu)
 
 
 class ScoringEngine(Protocol):
@@ -146,17 +148,13 @@ def answer_question(
 ) -> TokensReply | LogprobsReply:
     """Return a reply in every case: without one the harness would wait forever."""
     try:
-        if isinstance(question, Tokenize):
-            return _tokenize(engine, question)
-        return _score(engine, question, context)
+        if isinstance(question, Score):
+            return _score(engine, question, context)
+        tokens = engine.tokenize(question.text, special=question.special)
+        return TokensReply(tuple(tokens), engine.bytes_of(tokens[0]) if tokens else 0)
     except Exception as error:
         kind = TokensReply if isinstance(question, Tokenize) else LogprobsReply
         return kind(error=str(error) or type(error).__name__)
-
-
-def _tokenize(engine: ScoringEngine, question: Tokenize) -> TokensReply:
-    tokens = engine.tokenize(question.text, special=question.special)
-    return TokensReply(tuple(tokens), engine.bytes_of(tokens[0]) if tokens else 0)
 
 
 def _score(engine: ScoringEngine, question: Score, context: int) -> LogprobsReply:

@@ -25,7 +25,7 @@ from assay.errors import ModelError
 from assay.models.model import EngineFacts
 from assay.models.workers.engine_messages import (
     TO_HARNESS,
-    EngineSettings,
+    EngineWorkerSettings,
     Fatal,
     Generated,
     Ready,
@@ -97,7 +97,7 @@ class EngineProcess(Generic[F]):
     def is_running(self) -> bool:
         return self._process.poll() is None
 
-    def load(self, settings: EngineSettings) -> None:
+    def load(self, settings: EngineWorkerSettings) -> None:
         """Make it load the model, and return at once."""
         self.has_settings = True
         self._write(json.dumps(codec.to_json(settings)) + "\n")

@@ -20,7 +20,6 @@ from assay.models.options import (
     EngineOptions,
     NamedValue,
     by_name,
-    template_variables,
     thinking_variables,
 )
 from assay.models.workers.engine_messages import RenderReply
@@ -61,7 +60,7 @@ def template_process(tokenizer: Any, options: EngineOptions) -> TemplateProcess:
                 return process.render(PROBE)
 
         check_switch(render)
-    return TemplateProcess(template_of(tokenizer, template_variables(options)))
+    return TemplateProcess(template_of(tokenizer, options.template_variables))
 
 
 def check_switch(render: Callable[[Sequence[NamedValue]], str]) -> None:

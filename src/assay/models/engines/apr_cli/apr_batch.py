@@ -50,7 +50,8 @@ def write(requests: Iterable[Request], path: Path) -> tuple[dict[str, Request], 
 def read(line: str, waiting: dict[str, Request]) -> Completion:
     """Return the completion in a line of output and remove its request from ``waiting``."""
     try:
-        answer = _parse(line)
+        answer = codec.read_known(_Answer, parse_json(line))  # not trusted
+        codec.check_numbers(answer)
         # A line that apr could not read has no name. apr answers in the order of the file.
         name = next(iter(waiting)) if answer.task_id is None else answer.task_id
         if name not in waiting:
@@ -63,7 +64,7 @@ def read(line: str, waiting: dict[str, Request]) -> Completion:
 
 
 class Variety:
-    """Detect that all samples of a prompt are equal: some versions of apr use a fixed seed."""
+    """A check that samples of a prompt differ: some versions of apr use a fixed seed."""
 
     def __init__(self) -> None:
         self._first: dict[str, int] = {}
@@ -118,13 +119,6 @@ class _Answer:
     used_gpu: bool
     task_id: str | None = None
     error: str | None = None
-
-
-def _parse(line: str) -> _Answer:
-    """Return the answer in a line. Raise ValueError for anything else: the line is not trusted."""
-    answer = codec.read_known(_Answer, parse_json(line))
-    codec.check_numbers(answer)
-    return answer
 
 
 def _completion(answer: _Answer, request: Request) -> Completion:

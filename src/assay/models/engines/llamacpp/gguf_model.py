@@ -27,9 +27,8 @@ from assay.models.options import (
     LOCAL_OPTIONS,
     NamedValue,
     check_chat_settings,
-    own_options,
 )
-from assay.models.workers.engine_messages import EngineSettings
+from assay.models.workers.engine_messages import EngineWorkerSettings
 from assay.models.workers.process import EngineWorker
 from assay.models.workers.process_model import ProcessModel
 from assay.types import ModelIdentity
@@ -42,8 +41,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class LlamaSettings(EngineSettings):
-    """``invariant``: on a CPU, results with these weights do not depend on the batch."""
+class LlamaSettings(EngineWorkerSettings):
+    """Sizes, and ``invariant``: on a CPU, results with these weights do not depend on the batch."""
 
     context: int = 0
     model_context: int = 0
@@ -86,11 +85,8 @@ class GgufModel(ProcessModel[LlamaFacts]):
         if importlib.util.find_spec("xllamacpp") is None:
             raise ModelError(f"llama.cpp: is not installed. Run {install_hint('gguf')}.")
         require_gpu(options.device)
-        self._own_options = own_options(options)
-        try:
-            check_option_names(self._own_options)
-        except ValueError as error:
-            raise UsageError(str(error)) from error
+        self._own_options = options.own_options
+        check_option_names(self._own_options)
         self._header = read_header(self._path)
         if self._header.context_length < 1:
             raise ModelError(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import queue
 import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from assay.data import codec
-from assay.formats.marks import has_thoughts
+from assay.formats.marks import thought_tags
 from assay.models.engines.llamacpp.answers import SampleCollector
 from assay.models.engines.llamacpp.gguf_model import LlamaFacts, LlamaSettings
 from assay.models.engines.llamacpp.options import apply_options
@@ -20,12 +19,7 @@ from assay.models.engines.llamacpp.render import (
     render_within_limits,
 )
 from assay.models.options import (
-    NamedValue,
     by_name,
-    own_options,
-    template_variables,
-    thinking_budget,
-    thought_tags,
 )
 from assay.models.workers.engine_messages import Ask, Pause, Render, Reply
 from assay.models.workers.lines import Lines
@@ -49,14 +43,12 @@ TOGETHER_S = 0.05  # for a prompt's next sample to arrive
 def main() -> None:
     lines = Lines(LlamaSettings, pauses=True)
     settings = lines.settings
-    try:
+    with lines.ending_on(Exception):
         free_before = _free_gpu_memory()
         server, used_gpu = _load(settings)
         if settings.options.thinking:
-            check_switch(functools.partial(_render_probe, server.listening_address))
-    except Exception as error:
-        lines.fatal(error)
-        return
+            address = server.listening_address
+            check_switch(lambda variables: render_within_limits(address, PROBE, variables))
     parallel = settings.parallel
     facts = LlamaFacts(
         device="gpu" if used_gpu else "cpu",
@@ -64,7 +56,7 @@ def main() -> None:
         # GPU kernels choose the order of additions by batch size.
         batch_invariant=parallel == 1 or (settings.invariant and not used_gpu),
         threads=settings.options.threads,
-        engine_options=own_options(settings.options) or None,
+        engine_options=settings.options.own_options or None,
     )
     lines.ready(
         facts,
@@ -98,11 +90,13 @@ def _load(settings: LlamaSettings) -> tuple[Any, bool]:
     params.cache_ram_mib = 0
     params.reasoning_format = xllamacpp.common_reasoning_format.COMMON_REASONING_FORMAT_NONE
     params.prefill_assistant = False  # see ``_spell_out``
-    params.special = has_thoughts(settings.template)  # their marks may be special tokens
+    params.special = (
+        thought_tags(settings.template) is not None
+    )  # their marks may be special tokens
     params.verbosity = 0
     used_gpu = wants_gpu(settings.options.device)
     params.n_gpu_layers = 999 if used_gpu else 0
-    apply_options(params, own_options(settings.options))
+    apply_options(params, settings.options.own_options)
     return xllamacpp.Server(params), used_gpu
 
 
@@ -126,10 +120,6 @@ def _free_gpu_memory() -> int:
     return sum(device["memory_free"] for device in found if "GPU" in device["type"].name)
 
 
-def _render_probe(address: str, variables: Sequence[NamedValue]) -> str:
-    return render_within_limits(address, PROBE, variables)
-
-
 def _body(request: Request, settings: LlamaSettings, start: str) -> dict[str, Any]:
     """Return the request in llama.cpp's terms, with every sampler setting explicit.
 
@@ -151,7 +141,7 @@ def _body(request: Request, settings: LlamaSettings, start: str) -> dict[str, An
     }
     if decoding.top_p < 1 or decoding.min_p > 0:
         body["samplers"] = SAMPLERS
-    chosen = {option.name for option in own_options(options)}
+    chosen = {option.name for option in options.own_options}
     if decoding.repetition_penalty != 1 and "sampling.penalty_last_n" not in chosen:
         # The whole prompt and text, as in other engines.
         body["repeat_last_n"] = settings.context
@@ -161,9 +151,9 @@ def _body(request: Request, settings: LlamaSettings, start: str) -> dict[str, An
         return {**body, "prompt": prompt.text.removeprefix(start)}
     body["messages"] = [codec.to_json(message) for message in prompt.messages]
     body["logprobs"] = options.logprobs
-    if variables := template_variables(options):
+    if variables := options.template_variables:
         body["chat_template_kwargs"] = by_name(variables)
-    budget, tags = thinking_budget(options), thought_tags(settings.template)
+    budget, tags = options.thinking_budget, thought_tags(settings.template)
     if budget is not None and tags is not None:
         body["reasoning_budget_tokens"] = budget
         body["reasoning_budget_start_tag"] = tags[0]
@@ -173,7 +163,7 @@ def _body(request: Request, settings: LlamaSettings, start: str) -> dict[str, An
 
 
 class _Dispatcher:
-    """Send requests to llama.cpp as sequences become free, samples of one prompt together.
+    """The way of requests to llama.cpp as sequences become free, samples of one prompt together.
 
     Samples of one prompt are one request, so the prompt is evaluated once. The server gives every
     further sample the next seed, and a copy of the prompt's keys and values.
@@ -210,7 +200,6 @@ class _Dispatcher:
             request = self._spell_out(group[0].request)
         except TemplateLimitError as error:
             self._lines.fatal(error)
-            return
         except ValueError as error:  # from the template
             for ask in group:
                 send(Reply(ask.id, error=f"the prompt cannot be rendered: {error}"))
@@ -237,7 +226,7 @@ class _Dispatcher:
             answers.end()
 
     def _template(self, messages: Sequence[Message]) -> str:
-        variables = template_variables(self._lines.settings.options)
+        variables = self._lines.settings.options.template_variables
         return render_within_limits(self._server.listening_address, messages, variables)
 
     def _spell_out(self, request: Request) -> Request:
@@ -261,10 +250,8 @@ class _Dispatcher:
 
     def _render(self, request: Render) -> None:
         address = self._server.listening_address
-        try:
+        with self._lines.ending_on(TemplateLimitError):
             self._lines.reply(render_prompt(address, request.prompt, self._template, request.gap))
-        except TemplateLimitError as error:
-            self._lines.fatal(error)
 
     def _try_template(self, messages: tuple[Message, ...]) -> None:
         """Render once within limits: during a completion nothing could end an endless template."""

@@ -92,8 +92,14 @@ class NativeModel:
         piece = self._lib.llama_token_to_piece(self._vocabulary, token, room, len(room), 0, False)
         return max(0, int(piece))
 
-    def logits(self, tokens: Sequence[int], last: int) -> NDArray[np.float32]:
-        """Return logits after each of the last tokens. The next call overwrites the array."""
+    def logprobs(self, sequences: Sequence[Sequence[int]], last: int) -> list[list[float]]:
+        return [
+            logprobs_of(self.logits(tokens, last + 1)[:-1], tokens[-last:]) for tokens in sequences
+        ]
+
+    def logits(self, tokens: Sequence[int], last: int = 0) -> NDArray[np.float32]:
+        """Return logits after each of the last tokens (0: all). The next call overwrites them."""
+        last = last or len(tokens)
         lib, batch = self._lib, self._batch
         lib.llama_memory_clear(lib.llama_get_memory(self._context), True)
         batch.n_tokens = len(tokens)
@@ -158,36 +164,17 @@ def _library(path: str) -> Any:
     return lib
 
 
-class LlamaScores:
-    def __init__(self, model: NativeModel) -> None:
-        self._model = model
-        self.tokenize, self.bytes_of = model.tokenize, model.bytes_of
-
-    def logits(self, tokens: Sequence[int]) -> NDArray[np.float32]:
-        return self._model.logits(tokens, len(tokens))
-
-    def logprobs(self, sequences: Sequence[Sequence[int]], last: int) -> list[list[float]]:
-        return [
-            logprobs_of(self._model.logits(tokens, last + 1)[:-1], tokens[-last:])
-            for tokens in sequences
-        ]
-
-
 def main() -> None:
     lines = Lines(LlamaSettings)
     settings, threads = lines.settings, lines.settings.options.threads
-    try:
+    with lines.ending_on(Exception):
         use_gpu = wants_gpu(settings.options.device)
         model = NativeModel(settings.path, settings.context, threads, use_gpu=use_gpu)
-    except Exception as error:
-        lines.fatal(error)
-        return
     facts = LlamaFacts(device="gpu" if use_gpu else "cpu", threads=threads)
     scoring = Scoring(context=model.context, at_once=1)
     lines.ready(facts, used_gpu=use_gpu, in_hand=0, scoring=scoring)
-    scores = LlamaScores(model)
     while True:
-        lines.reply(answer_question(scores, lines.requests.get(), model.context))
+        lines.reply(answer_question(model, lines.requests.get(), model.context))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from assay.data import codec
 from assay.datasets import cache_dir
 from assay.errors import ModelError
+from assay.models.devices import proc_bytes
 from assay.models.model import Rendered
 from assay.models.options import NamedValue, by_name
 from assay.models.workers.engine_messages import RenderReply
@@ -87,13 +88,12 @@ def infill_tokens(address: str, prompt: Prompt, gap: Gap) -> list[int]:
 def _render_gap(address: str, prompt: Prompt, gap: Gap) -> RenderReply:
     ids = infill_tokens(address, prompt, gap)
     marks = dict(zip(gap.ids, gap.tokens, strict=True))
-    pieces = (marks.get(token) or _piece(address, token) for token in ids)
+    pieces = (
+        marks.get(token) or str(_request(f"{address}/detokenize", {"tokens": [token]})["content"])
+        for token in ids
+    )
     text = gap.tokens.mark(prompt.text, prompt.suffix or "")
     return RenderReply(Rendered(text, tuple(ids), tuple(pieces)))
-
-
-def _piece(address: str, token: int) -> str:
-    return str(_request(f"{address}/detokenize", {"tokens": [token]})["content"])
 
 
 def apply_template(
@@ -145,10 +145,7 @@ def render_within_limits(
 
 def _own_memory() -> int:
     """Return the bytes that belong to this process alone, without the files that it has mapped."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("RssAnon:"):
-            return int(line.split()[1]) * 1024
-    return 0
+    return proc_bytes("/proc/self/status", "RssAnon")
 
 
 def _request(address: str, body: object = None) -> Any:

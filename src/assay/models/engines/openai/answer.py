@@ -26,7 +26,7 @@ LISTING_BYTES = 1 << 23  # the longest listings of hosted services have a millio
 
 @dataclass(frozen=True, slots=True)
 class AnswerLimits:
-    """Limit one answer; an answer beyond a limit is a failed one."""
+    """Limits of one answer; an answer beyond one of them is a failed one."""
 
     seconds: float
     bytes: int

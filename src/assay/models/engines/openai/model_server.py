@@ -140,18 +140,13 @@ class ModelServer:
     def models(self) -> list[ListedModel] | None:
         """Return the models that the server lists; None if it does not list them."""
         try:
-            with self._response("GET", "models", None, LISTING.seconds) as response:
-                try:
-                    listing = _parse(_read(response, LISTING.bytes))
-                except ValueError as error:
-                    raise PassingError(f"the list of models is not valid ({error})") from error
+            return parse_listing(self.ask("models", None, LISTING, "the list of models"))
         except ServerRefusedError:
             return None
-        return parse_listing(listing)
 
     def complete(self, endpoint: str, body: bytes, limits: AnswerLimits) -> PartialCompletion:
         answer = PartialCompletion(limits.characters)
-        with self._response("POST", endpoint, body, limits.seconds) as response:
+        with self._response(endpoint, body, limits.seconds) as response:
             try:
                 for message in _messages(response, limits.bytes):
                     self._check(message)
@@ -162,13 +157,15 @@ class ModelServer:
             raise PassingError("the answer ended early")
         return answer
 
-    def ask(self, endpoint: str, body: bytes, limits: AnswerLimits) -> Any:
+    def ask(
+        self, endpoint: str, body: bytes | None, limits: AnswerLimits, noun: str = "the answer"
+    ) -> Any:
         """Return the answer to a question that is not about a completion."""
-        with self._response("POST", endpoint, body, limits.seconds) as response:
+        with self._response(endpoint, body, limits.seconds) as response:
             try:
-                return _parse(_read(response, limits.bytes))
+                return _parse(b"".join(_read_bounded(response, limits.bytes)))
             except ValueError as error:
-                raise PassingError(f"the answer is not valid ({error})") from error
+                raise PassingError(f"{noun} is not valid ({error})") from error
 
     def wake(self) -> None:
         """End whatever waits for the server. Closing alone would not wake a thread that reads."""
@@ -186,14 +183,14 @@ class ModelServer:
 
     @contextlib.contextmanager
     def _response(
-        self, method: str, endpoint: str, body: bytes | None, seconds: float
+        self, endpoint: str, body: bytes | None, seconds: float
     ) -> Iterator[httpx.Response]:
         """Yield a successful response. All else becomes one of the errors above or ModelError."""
         slow = f"timeout: the answer took more than {seconds:g} s"
         client = self._clients.of_thread()
         with client.deadline(seconds) as expired:
             try:
-                with self._exchange(client, method, endpoint, body) as response:
+                with self._exchange(client, endpoint, body) as response:
                     yield response
             except PassingError as error:
                 if not expired.is_set():
@@ -204,12 +201,12 @@ class ModelServer:
 
     @contextlib.contextmanager
     def _exchange(
-        self, client: Client, method: str, endpoint: str, body: bytes | None
+        self, client: Client, endpoint: str, body: bytes | None
     ) -> Iterator[httpx.Response]:
         import httpx
 
         try:
-            with client.stream(method, self.address.of(endpoint), body) as response:
+            with client.stream(self.address.of(endpoint), body) as response:
                 self.missed = 0
                 if not response.is_success:
                     self._fail(response, endpoint)
@@ -266,7 +263,7 @@ class ModelServer:
 def _messages(response: httpx.Response, most: int) -> Iterator[Any]:
     """Yield the chunks of a stream, or the single message of a server that does not stream."""
     if "text/event-stream" not in response.headers.get("Content-Type", ""):
-        yield _parse(_read(response, most))
+        yield _parse(b"".join(_read_bounded(response, most)))
         return
     # Read to the end, not to the end mark: only then can the connection be used again.
     for data in events(_read_bounded(response, most)):
@@ -293,10 +290,6 @@ def _read_bounded(response: httpx.Response, most: int) -> Iterator[bytes]:
         if left < 0:
             raise ValueError(f"more than {most:,} bytes")
         yield piece
-
-
-def _read(response: httpx.Response, most: int) -> bytes:
-    return b"".join(_read_bounded(response, most))
 
 
 def _pieces(response: httpx.Response, most: int) -> Iterator[bytes]:

@@ -86,7 +86,7 @@ CHARACTERS_PER_TOKEN = 4  # a guess, corrected as soon as the server has counted
 
 
 class Session:
-    """Complete requests in many threads. ``complete`` returns soon once ``stopped`` is set."""
+    """Requests to one server in many threads. They return soon once ``stopped`` is set."""
 
     def __init__(
         self,

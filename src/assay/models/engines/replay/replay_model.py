@@ -11,7 +11,6 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,14 +19,11 @@ from assay.data.reading import FileReader, parse_json
 from assay.datasets import file_sha256
 from assay.errors import ModelError, UsageError
 from assay.models import Backend, EngineOptions, Rendered, backends, failed
-from assay.models.model import EngineFacts
+from assay.models.model import EngineFacts, LoadedElsewhere
 from assay.models.names import default_name
 from assay.types import Completion, ModelIdentity, SampleKey
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from assay.models import Loading
     from assay.types import Prompt, Request
 
 
@@ -161,7 +157,7 @@ RUN_FILES = FileReader(ModelError, "Restore it", follow=False, unpack=False)
 RECORDED_FIELDS = ("sample", "logprob", "error", *DEFAULTS)
 
 
-class ReplayModel:
+class ReplayModel(LoadedElsewhere):
     """Recorded completions: sample i of a task is the i-th recorded text."""
 
     def __init__(self, reference: str, *, partial: bool = False, name: str = "") -> None:
@@ -191,11 +187,6 @@ class ReplayModel:
             path=str(path.resolve()),
         )
 
-    thinks = False
-
-    def gpu(self) -> str:
-        return ""
-
     def render(self, prompt: Prompt) -> Rendered:  # noqa: ARG002 - it was sent to another
         raise UsageError(
             "replay: recorded completions have no prompts. Give the model that generated them."
@@ -204,7 +195,9 @@ class ReplayModel:
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
         for request in requests:
             key = (request.task_id, request.sample)
-            recorded = self._recorded.get(key) or _missing(*key)
+            recorded = self._recorded.get(key) or failed(
+                *key, f"the file holds no sample {request.sample} of {request.task_id}"
+            )
             yield dataclasses.replace(recorded, seed=request.seed)
 
     def list_recorded(self) -> list[SampleKey]:
@@ -213,17 +206,11 @@ class ReplayModel:
     def describe(self) -> EngineFacts:
         return EngineFacts()
 
-    def keep_loaded(self) -> AbstractContextManager[Loading]:
-        return nullcontext("elsewhere")
-
-    def usage(self) -> None:
-        """Return nothing: no process runs."""
-
-    def close(self) -> None:
-        pass
-
     def _add(self, record: dict[str, Any], text: str) -> None:
-        task_id = _task_id(record["task_id"])
+        task_id = record["task_id"]
+        if isinstance(task_id, bool) or not isinstance(task_id, str | int):
+            raise ValueError("task_id is neither text nor a whole number")
+        task_id = str(task_id)
         known = {name: record[name] for name in RECORDED_FIELDS if name in record}
         fields = {**DEFAULTS, "sample": self._counts[task_id], **known}
         completion = codec.from_json(Completion, {**fields, "task_id": task_id, "text": text})
@@ -233,16 +220,6 @@ class ReplayModel:
             raise ValueError(f"sample {completion.sample} of {task_id} occurs twice. Remove one.")
         self._recorded[completion.key] = completion
         self._counts[task_id] += 1
-
-
-def _missing(task_id: str, sample: int) -> Completion:
-    return failed(task_id, sample, f"the file holds no sample {sample} of {task_id}")
-
-
-def _task_id(given: Any) -> str:
-    if isinstance(given, bool) or not isinstance(given, str | int):
-        raise ValueError("task_id is neither text nor a whole number")
-    return str(given)
 
 
 def _recorded_form(path: Path) -> Any:
@@ -261,11 +238,9 @@ def _digest(path: Path) -> str:
     if not path.is_dir():
         return file_sha256(path)
     files = sorted(file for file in path.rglob("*") if file.is_file() and not file.is_symlink())
-    return codec.digest([(str(file.relative_to(path)), _sha256(file)) for file in files])
-
-
-def _sha256(program: Path) -> str:
-    return hashlib.sha256(PROGRAMS.read_bytes(program)).hexdigest()
+    digests = (hashlib.sha256(PROGRAMS.read_bytes(file)).hexdigest() for file in files)
+    names = (str(file.relative_to(path)) for file in files)
+    return codec.digest(list(zip(names, digests, strict=True)))
 
 
 def _text_field(record: Any) -> str | None:

@@ -21,7 +21,7 @@ from transformers import (
 from assay.formats.format import read_checkpoint
 from assay.models.engines.torch.torch_model import TorchFacts, TorchSettings
 from assay.models.engines.torch.weights import read_weights
-from assay.models.options import EngineOptions, by_name, own_options
+from assay.models.options import EngineOptions, by_name
 from assay.work.machine import usable_cores
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _from_folder(settings: TorchSettings) -> tuple[Any, Any]:
 
 def _override(config: Any, options: EngineOptions) -> None:
     """Change settings that the configuration has. Raise ValueError for others."""
-    for name, value in by_name(own_options(options)).items():
+    for name, value in by_name(options.own_options).items():
         if name.startswith("_") or name not in config.to_dict():
             raise ValueError(
                 f"--engine-option {name}: the configuration of the model has no such setting. "
@@ -147,7 +147,7 @@ AT_ONCE = {"cpu": 1, "cuda": 16}  # sequences in one pass; a CPU is as fast with
 
 
 class TorchScores:
-    """Score with the attention that the model had when this was created: transformers' own."""
+    """Scores by the attention that the model had when this was created: transformers' own."""
 
     def __init__(self, loaded: Loaded) -> None:
         self._loaded = loaded

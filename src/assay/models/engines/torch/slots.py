@@ -41,7 +41,7 @@ class Prefilled:
 
 
 class _Gathering(Cache):  # type: ignore[misc]
-    """Collect the keys and values that a forward pass over prompts computes."""
+    """The keys and values that a forward pass over prompts computes."""
 
     def __init__(self) -> None:
         super().__init__(layers=[])
@@ -212,10 +212,12 @@ class Slots:
         if self.uses_graphs:
             rows = min(self.size, next((size for size in SIZES if size >= rows), rows))
         for _ in range(steps):
-            if self.uses_graphs:
-                self._replay(rows, choice)
-            else:
+            if not self.uses_graphs:
                 self._step(rows, choice)
+                continue
+            if (rows, choice) not in self._graphs:
+                self._graphs[rows, choice] = self._capture(rows, choice)
+            self._graphs[rows, choice].replay()
 
     def done(self) -> set[int]:
         """Return the busy slots whose sequence has ended."""
@@ -290,12 +292,6 @@ class Slots:
         self._token[rows] = token
         # A finished sequence stays at its position, which must not leave the slot.
         self.position[rows] += ~self._done[rows]
-
-    def _replay(self, rows: int, choice: SamplingFeatures) -> None:
-        graph = self._graphs.get((rows, choice))
-        if graph is None:
-            graph = self._graphs[rows, choice] = self._capture(rows, choice)
-        graph.replay()
 
     def _capture(self, rows: int, choice: SamplingFeatures) -> Any:
         """Capture a step as a graph, which computes nothing yet."""

@@ -34,11 +34,9 @@ from assay.models.options import (
     LOCAL_OPTIONS,
     Device,
     check_chat_settings,
-    own_options,
     refuse_reserved,
-    thinking_budget,
 )
-from assay.models.workers.engine_messages import EngineSettings
+from assay.models.workers.engine_messages import EngineWorkerSettings
 from assay.models.workers.process import EngineWorker
 from assay.models.workers.process_model import ProcessModel
 from assay.types import ModelIdentity
@@ -57,8 +55,8 @@ class Generate:
 
 
 @dataclass(frozen=True, slots=True)
-class TorchSettings(EngineSettings):
-    """The engine's options change the model's configuration. Without ``generate`` it only scores.
+class TorchSettings(EngineWorkerSettings):
+    """Settings without ``generate`` are those of a process that only scores.
 
     ``options`` name a device, not ``auto``, and a number format.
     """
@@ -111,13 +109,13 @@ class TorchModel(ProcessModel[TorchFacts]):
         super().__init__(EngineWorker(WORKER, "transformers", str(path), TorchFacts))
         self._path, self._adapter, self.options = path, adapter, options
         self.identity, self.template = identity, template
-        if thinking_budget(options) is not None:
+        if options.thinking_budget is not None:
             raise UsageError(
                 f"--thinking {options.thinking}: the {identity.engine} engine cannot limit "
                 "reasoning tokens. Use --thinking on or off."
             )
         check_chat_settings(options, identity.prompt_form, template, identity.name)
-        refuse_reserved(own_options(options), RESERVED)
+        refuse_reserved(options.own_options, RESERVED)
 
     def find_gap(self) -> Gap | None:
         if self._path.is_dir():

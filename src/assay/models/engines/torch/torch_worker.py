@@ -45,13 +45,10 @@ def main() -> None:
     settings = lines.settings
     torch.set_grad_enabled(False)
     set_threads(settings.options.threads)
-    try:
+    with lines.ending_on(Exception):
         loaded = load(settings)
         generate = settings.generate or _score_until_asked_to_generate(lines, loaded)
         engine = TorchEngine(loaded, lines, generate.max_tokens)
-    except Exception as error:
-        lines.fatal(error)
-        return
     _tell_ready(lines, loaded, engine.facts(), 2 * engine.most)
     engine.serve()
 

@@ -25,10 +25,9 @@ from assay.models.options import (
     LOCAL_OPTIONS,
     Device,
     check_chat_settings,
-    own_options,
     refuse_reserved,
 )
-from assay.models.workers.engine_messages import EngineSettings
+from assay.models.workers.engine_messages import EngineWorkerSettings
 from assay.models.workers.process import EngineWorker
 from assay.models.workers.process_model import ProcessModel
 
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class VllmSettings(EngineSettings):
+class VllmSettings(EngineWorkerSettings):
     adapter_rank: int = 0
 
 
@@ -92,7 +91,7 @@ class VllmModel(ProcessModel[VllmFacts]):
             "vllm", reference, self._folder, self._adapter, dtype, options
         )
         check_chat_settings(options, self.identity.prompt_form, self.template, reference)
-        own = own_options(options)
+        own = options.own_options
         refuse_reserved(own, RESERVED)
         arguments = options.engine_options
         if devices := parse_devices(options):

@@ -8,9 +8,9 @@ import queue
 import time
 from typing import TYPE_CHECKING, Any
 
-from assay.formats.marks import has_thoughts
+from assay.formats.marks import thought_tags
 from assay.models.engines.vllm.vllm_model import VllmFacts, VllmSettings
-from assay.models.options import by_name, own_options, thinking_budget, thought_tags
+from assay.models.options import by_name
 from assay.models.workers.engine_messages import Render, Reply
 from assay.models.workers.lines import Lines
 from assay.models.workers.prompt_tokens import (
@@ -35,15 +35,10 @@ RANKS = (8, 16, 32, 64, 128, 256, 320, 512)  # of LoRA weights, as vLLM allocate
 
 def main() -> None:
     lines = Lines(VllmSettings)
-    try:
+    with lines.ending_on(Exception):
         server = _Server(lines)
-    except Exception as error:
-        lines.fatal(error)
-        return
-    try:
+    with lines.ending_on(TemplateLimitError):
         server.serve()
-    except TemplateLimitError as error:
-        lines.fatal(error)
 
 
 def _prepare_environment(device: str, threads: int) -> None:
@@ -67,7 +62,7 @@ def _prepare_environment(device: str, threads: int) -> None:
 
 
 def _load(settings: VllmSettings) -> Any:
-    options, own = settings.options, by_name(own_options(settings.options))
+    options, own = settings.options, by_name(settings.options.own_options)
     device = options.device
     _prepare_environment(device, options.threads)
     import torch
@@ -106,7 +101,7 @@ def _load(settings: VllmSettings) -> Any:
 def _reasoning(settings: VllmSettings) -> dict[str, Any]:
     """Return the engine arguments that a limit on thoughts needs."""
     tags = thought_tags(settings.template)
-    if thinking_budget(settings.options) is None or tags is None:
+    if settings.options.thinking_budget is None or tags is None:
         return {}
     try:
         from vllm.config.reasoning import ReasoningConfig
@@ -119,7 +114,7 @@ def _reasoning(settings: VllmSettings) -> dict[str, Any]:
 
 
 class _Server:
-    """Step vLLM's engine. Requests join and leave its batch between two steps."""
+    """The loop over vLLM's steps. Requests join and leave its batch between two of them."""
 
     def __init__(self, lines: Lines[VllmSettings]) -> None:
         self._lines, settings = lines, lines.settings
@@ -188,7 +183,7 @@ class _Server:
         from vllm.sampling_params import RequestOutputKind
 
         decoding, settings = request.decoding, self._lines.settings
-        tokens = thinking_budget(settings.options)
+        tokens = settings.options.thinking_budget
         bound = {} if tokens is None else {"thinking_token_budget": tokens}
         return SamplingParams(
             max_tokens=decoding.max_tokens,
@@ -201,7 +196,7 @@ class _Server:
             stop=list(request.prompt.stop),
             stop_token_ids=list(gap.ends) if gap else None,
             logprobs=0 if settings.options.logprobs else None,  # of the chosen tokens alone
-            skip_special_tokens=not has_thoughts(settings.template),  # marks may be special
+            skip_special_tokens=thought_tags(settings.template) is None,  # marks may be special
             output_kind=RequestOutputKind.FINAL_ONLY,
             **bound,
         )
