@@ -19,7 +19,7 @@ from typing import Any
 
 from assay import benchmarks
 from assay.models import EngineOptions, open_model
-from assay.models.workers.messages import Ask, Reply
+from assay.models.workers.engine_messages import Ask, Reply
 from assay.models.workers.process import EngineProcess
 from assay.models.workers.process_model import ProcessModel
 from assay.pipeline import sample_seed

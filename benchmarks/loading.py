@@ -21,6 +21,7 @@ from pathlib import Path
 
 from assay.datasets import packaged_file
 from assay.models import DEFAULT, DEFAULT_WEIGHTS, convert
+from assay.models.options import EngineOptions
 
 FOLDER, FILE, RANDOM_FIRST = WAYS = ("folder", "file", "random first")
 
@@ -45,7 +46,7 @@ def load_once(way: str, path: str, device: str, dtype: str) -> None:
     import torch
 
     from assay.models.engines.torch.load import load, set_threads
-    from assay.models.engines.torch.settings import TorchSettings
+    from assay.models.engines.torch.torch_model import TorchSettings
 
     torch.set_grad_enabled(False)
     set_threads(0)
@@ -55,7 +56,7 @@ def load_once(way: str, path: str, device: str, dtype: str) -> None:
     if way == RANDOM_FIRST:
         load_random_first(path, device, dtype)
     else:
-        load(TorchSettings(path, device, dtype))
+        load(TorchSettings(path, EngineOptions(device=device, dtype=dtype)))
     if device == "cuda":
         torch.cuda.synchronize()
     print(time.perf_counter() - begun)

@@ -25,7 +25,7 @@ from typing import Any
 
 from assay.cli._progress import ProgressDisplay
 from assay.models import Backend, EngineOptions, Model, backends
-from assay.models.engines.replay.engine import ReplayModel
+from assay.models.engines.replay.replay_model import ReplayModel
 from assay.pipeline import EvalConfig, Sampling, evaluate
 from assay.types import Completion, Decoding, Prompt, Request
 from parity import Samples, recorded_samples

@@ -22,8 +22,8 @@ from assay.cli._pace import (
 )
 from assay.cli._progress import ProgressDisplay
 from assay.models import EngineOptions, open_model, watch
-from assay.models.facts import EngineFacts
-from assay.models.workers.messages import EngineWorkerSettings, Reply
+from assay.models.model import EngineFacts
+from assay.models.workers.engine_messages import EngineWorkerSettings, Reply
 from assay.models.workers.process import EngineProcess, EngineWorker
 from assay.progress import Silent
 from assay.scoring import estimates, tally
@@ -332,8 +332,8 @@ def test_workers_report_tokens_now_and_then(
     (tmp_path / "counting.py").write_text(
         "from assay.models.workers import lines as worker_lines\n"
         "worker_lines.REPORT_S = 0.0\n"
-        "from assay.models.facts import EngineFacts\n"
-        "from assay.models.workers.messages import EngineWorkerSettings, Reply\n"
+        "from assay.models.model import EngineFacts\n"
+        "from assay.models.workers.engine_messages import EngineWorkerSettings, Reply\n"
         "lines = worker_lines.Lines(EngineWorkerSettings)\n"
         "lines.ready(EngineFacts(), used_gpu=False, in_hand=1)\n"
         "lines.count(3)\n"
@@ -344,7 +344,7 @@ def test_workers_report_tokens_now_and_then(
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
     process = EngineProcess(EngineWorker("counting", "a test", "nothing", EngineFacts))
-    process.load(EngineWorkerSettings())
+    process.load(EngineWorkerSettings(""))
     reported: list[int] = []
     process.on_generated = reported.append
     try:

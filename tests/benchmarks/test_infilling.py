@@ -16,7 +16,7 @@ from assay import benchmarks
 from assay.datasets import packaged_file
 from assay.errors import UsageError
 from assay.extract.rules.infill import fill_in
-from assay.formats.gaps import middle_of
+from assay.formats.marks import middle_of
 from assay.judging import references
 from assay.models import EngineOptions
 from assay.models.opening import DEFAULT_WEIGHTS

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from assay import benchmarks
-from assay.formats.gaps import middle_of
+from assay.formats.marks import middle_of
 from assay.pipeline import ScoreConfig, score
 from assay.pipeline.problems import ProblemSelection
 from assay.progress import Silent

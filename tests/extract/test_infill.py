@@ -7,7 +7,7 @@ import pytest
 from assay.extract import extract
 from assay.extract.rules.infill import fill_in
 from assay.extract.workers import ExtractionRequest, Extractor
-from assay.formats.gaps import MARKS, middle_of
+from assay.formats.marks import GAP_MARKS, middle_of
 from assay.types import Problem, Tests
 
 PREFIX = "def f(xs):\n    total = 0\n    for x in xs:\n"
@@ -93,7 +93,7 @@ def test_nothing_filled_in_is_an_answer_too() -> None:
     assert extract("", problem(), "infill").code == PREFIX + SUFFIX
 
 
-@pytest.mark.parametrize("mark", MARKS)
+@pytest.mark.parametrize("mark", GAP_MARKS)
 def test_a_text_ends_at_a_token_that_an_engine_left_in(mark: str) -> None:
     assert extract(f"{LINE}{mark}def g(): pass\n", problem(), "infill").code == (
         f"{PREFIX}{LINE}{SUFFIX}"

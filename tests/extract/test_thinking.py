@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from assay.extract.rules.thinking import without_thinking
-from assay.formats.thoughts import TAGS
+from assay.formats.marks import TAGS
 
 
 @pytest.mark.parametrize(("opened", "closed"), TAGS)

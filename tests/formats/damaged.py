@@ -12,9 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from assay.formats.apr.file import read_apr
-from assay.formats.apr.metadata import AprMetadata
-from assay.formats.apr.write import write_apr
+from assay.formats.apr.apr_file import AprMetadata, read_apr, write_apr
 from assay.formats.gguf.file import read_header
 from assay.formats.huggingface.safetensors import read_index
 from assay.formats.tensors import Tensor

@@ -7,9 +7,8 @@ import json
 import shutil
 from pathlib import Path
 
-from assay.formats.gaps import FORMS, GapTokens
-from assay.formats.gguf.file import GgufPair, GgufTensor, read_header
-from assay.formats.gguf.write import write_gguf
+from assay.formats.gguf.file import GgufPair, GgufTensor, read_header, write_gguf
+from assay.formats.marks import FORMS, GapTokens
 from assay.formats.tensors import GGML_TYPES, Tensor
 
 QWEN, DEEPSEEK, CODELLAMA = FORMS[0], FORMS[3], FORMS[5]

@@ -13,9 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from assay.errors import ModelError
-from assay.formats.apr.file import AprFile, is_apr, read_apr
-from assay.formats.apr.metadata import AprMetadata
-from assay.formats.apr.write import write_apr
+from assay.formats.apr.apr_file import AprFile, AprMetadata, check_sum, is_apr, read_apr, write_apr
 from assay.formats.tensors import Tensor
 from assay.models import open_model
 from tests.formats.apr_samples import AprSample, with_footer
@@ -29,7 +27,7 @@ def written(tmp_path: Path, content: bytes) -> Path:
 
 def read(tmp_path: Path, content: bytes) -> AprFile:
     file = read_apr(written(tmp_path, content))
-    file.check()
+    check_sum(file.path)
     return file
 
 
@@ -173,7 +171,7 @@ def test_a_wrong_file_sum_is_found_when_the_weights_are_wanted(tmp_path: Path) -
     content[-20] ^= 1
     file = read_apr(written(tmp_path, bytes(content)))
     with pytest.raises(ModelError, match="its CRC is wrong.*Download or convert it again"):
-        file.check()
+        check_sum(file.path)
 
 
 def test_every_cut_is_noticed(tmp_path: Path) -> None:

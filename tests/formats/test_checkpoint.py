@@ -11,8 +11,7 @@ import pytest
 
 from assay.errors import ModelError, UsageError
 from assay.formats.architectures import gguf_name, hf_name
-from assay.formats.checkpoint import Checkpoint
-from assay.formats.format import read_checkpoint
+from assay.formats.format import Checkpoint, read_checkpoint
 from assay.formats.rope import LLAMA3, llama3_divisors
 from assay.formats.tensors import QUANTISED
 from assay.models import convert

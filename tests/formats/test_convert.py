@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from assay.errors import ModelError, UsageError
-from assay.formats.apr.file import read_apr
+from assay.formats.apr.apr_file import read_apr
 from assay.formats.format import read_checkpoint
 from assay.formats.huggingface.safetensors import write_safetensors
 from assay.models import DEFAULT_WEIGHTS, convert

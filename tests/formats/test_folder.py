@@ -18,7 +18,7 @@ from assay.formats.huggingface.folder import (
     weights_digest,
 )
 from assay.models import EngineOptions
-from assay.models.identity import folder_identity
+from assay.models.names import folder_identity
 
 
 @pytest.fixture

@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 
 from assay.errors import ModelError
-from assay.formats.format import find_format, formats, read_checkpoint, target_format
-from assay.formats.precision import bits_per_weight
+from assay.formats.format import (
+    bits_per_weight,
+    find_format,
+    formats,
+    read_checkpoint,
+    target_format,
+)
 from assay.formats.stored import StoredSize
 from assay.models import convert
 from tests.models.small_models import write_small

@@ -11,9 +11,9 @@ import pytest
 from assay import benchmarks
 from assay.datasets import packaged_file
 from assay.errors import ModelError
-from assay.formats.gaps import FORMS, GapTokens, find_gap
-from assay.formats.gguf.infilling import KEYS, gap_of
-from assay.formats.huggingface import infilling as huggingface
+from assay.formats.gguf.checkpoint import KEYS, gap_of
+from assay.formats.huggingface import folder as huggingface
+from assay.formats.marks import FORMS, GapTokens, find_gap
 from assay.models import Model, check_infilling, open_model
 from assay.models.opening import DEFAULT_WEIGHTS
 from assay.types import Decoding, Prompt, Request

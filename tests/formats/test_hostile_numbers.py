@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from assay.errors import ModelError
-from assay.formats.config import ModelConfig
-from assay.formats.config_sizes import check_sizes
+from assay.formats.config import ModelConfig, check_sizes
 from assay.models import EngineOptions, open_model
 from tests.formats.damaged import setting, write_bases
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from assay.models.options import EngineOptions
+
 pytest.importorskip("torch", reason="needs the hf extra: pip install 'assay-eval[hf]'")
 pytest.importorskip("transformers", reason="needs the hf extra: pip install 'assay-eval[hf]'")
 
@@ -17,7 +19,7 @@ from assay.formats import tensors
 from assay.formats.format import read_checkpoint
 from assay.models import DEFAULT_WEIGHTS, convert
 from assay.models.engines.torch.load import DTYPES, load
-from assay.models.engines.torch.settings import TorchSettings
+from assay.models.engines.torch.torch_model import TorchSettings
 from assay.models.engines.torch.weights import read_weights
 from tests.models.small_models import write_small
 from tests.models.torch_models import save_model
@@ -68,7 +70,7 @@ def test_weights_buffers_and_logits_are_those_of_a_copy_one_by_one(
     file: Path, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tensors, "PIECE", 1 << 12)  # many parts, of small matrices too
-    loaded = load(TorchSettings(str(file), "cpu", dtype))
+    loaded = load(TorchSettings(str(file), EngineOptions(device="cpu", dtype=dtype)))
     assert loaded.dtype == dtype
     assert_same_model(loaded.model, one_by_one(file, dtype), loaded.tokenizer.encode(TEXT))
     assert loaded.model.lm_head.weight is loaded.model.model.embed_tokens.weight
@@ -77,13 +79,13 @@ def test_weights_buffers_and_logits_are_those_of_a_copy_one_by_one(
 
 def test_nothing_is_drawn_at_random(file: Path) -> None:
     before = torch.get_rng_state()
-    load(TorchSettings(str(file), "cpu", "float32"))
+    load(TorchSettings(str(file), EngineOptions(device="cpu", dtype="float32")))
     assert torch.equal(before, torch.get_rng_state())
 
 
 def test_torch_computes_with_as_many_threads_afterwards(file: Path) -> None:
     before = torch.get_num_threads()
-    load(TorchSettings(str(file), "cpu", "float32"))
+    load(TorchSettings(str(file), EngineOptions(device="cpu", dtype="float32")))
     assert torch.get_num_threads() == before
 
 
@@ -126,7 +128,10 @@ def test_a_head_of_its_own_is_not_tied(tmp_path: Path) -> None:
     folder = save_model(tmp_path / "folder")
     convert(folder, tmp_path / "model.apr")
     paths = (tmp_path / "model.apr", folder)
-    ours, theirs = (load(TorchSettings(str(path), "cpu", "float32")) for path in paths)
+    ours, theirs = (
+        load(TorchSettings(str(path), EngineOptions(device="cpu", dtype="float32")))
+        for path in paths
+    )
     assert ours.model.lm_head.weight is not ours.model.model.embed_tokens.weight
     assert_same_model(ours.model, theirs.model, theirs.tokenizer.encode(TEXT))
 
@@ -138,7 +143,8 @@ def test_the_default_model_is_the_folder_made_of_it(tmp_path: Path, dtype: str) 
     path = packaged_file(DEFAULT_WEIGHTS)
     convert(path, tmp_path / "folder")
     loaded, folder = (
-        load(TorchSettings(str(one), "cpu", dtype)) for one in (path, tmp_path / "folder")
+        load(TorchSettings(str(one), EngineOptions(device="cpu", dtype=dtype)))
+        for one in (path, tmp_path / "folder")
     )
     tokens = loaded.tokenizer.encode(TEXT)
     assert tokens == folder.tokenizer.encode(TEXT)

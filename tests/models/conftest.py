@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from assay.models.engines.openai import rate_limiter as gate
+from assay.models.engines.openai import session as gate
 from tests.models.faulty_server import FaultyServer, serving
 
 

@@ -10,7 +10,7 @@ import pytest
 from assay.errors import UsageError
 from assay.models import EngineOptions, backends, open_model
 from assay.models.opening import ALWAYS, check_accepted
-from assay.models.settings import list_given
+from assay.models.options import list_given
 
 # A value of each option that is not its default.
 GIVEN: dict[str, Any] = {

@@ -15,7 +15,7 @@ import pytest
 
 from assay.errors import ModelError, UsageError
 from assay.models import EngineOptions, open_model
-from assay.models.engines.apr_cli import engine
+from assay.models.engines.apr_cli import apr_model as engine
 from assay.types import Completion, Decoding, Message, Prompt, Request
 from tests.conftest import Cli
 from tests.e2e.test_resume import descendants, start, survivors, wait_for_lines

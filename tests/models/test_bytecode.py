@@ -13,8 +13,7 @@ from types import ModuleType
 import pytest
 
 from assay.errors import DataError
-from assay.models.workers.bytecode import bytecode_variables
-from assay.models.workers.process import make_environment
+from assay.models.workers.process import bytecode_variables, make_environment
 
 PACKAGE = "an_uncompiled_package"
 

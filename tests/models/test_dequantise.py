@@ -13,8 +13,7 @@ from gguf import GGMLQuantizationType
 from gguf.quants import dequantize
 
 from assay.formats.tensors import BLOCKS, Tensor, decode
-from assay.models.engines.torch.dequantise import FORMATS
-from assay.models.engines.torch.weights import dequantise_on
+from assay.models.engines.torch.weights import FORMATS, dequantise_on
 
 pytestmark = pytest.mark.torch
 

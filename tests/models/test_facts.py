@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from assay.models import EngineOptions, Model, open_model
-from assay.models.facts import EngineFacts
+from assay.models.model import EngineFacts
 from assay.models.scoring import open_scorer
 from assay.types import Decoding, Message, Prompt, Request
 from tests.models.faulty_server import FaultyServer

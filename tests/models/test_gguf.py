@@ -11,10 +11,9 @@ import pytest
 
 from assay.errors import ModelError
 from assay.models import DEFAULT_WEIGHTS, EngineOptions, Model, convert, open_model
-from assay.models.engines.llamacpp import worker as llama_worker
-from assay.models.engines.llamacpp.engine import GgufModel
-from assay.models.engines.llamacpp.settings import LlamaSettings
-from assay.models.workers.messages import Ask, Reply
+from assay.models.engines.llamacpp import llama_worker
+from assay.models.engines.llamacpp.gguf_model import GgufModel, LlamaSettings
+from assay.models.workers.engine_messages import Ask, Reply
 from assay.prompts import strategies
 from assay.types import Benchmark, Decoding, Message, Prompt, Request
 from tests.formats.gguf_samples import gguf
@@ -114,7 +113,7 @@ class FakeLines:
     """The harness's side, in this process."""
 
     def __init__(self) -> None:
-        self.settings = LlamaSettings("", 4, 512, 8192, 1, "cpu", invariant=True)
+        self.settings = LlamaSettings("", EngineOptions(), "", 512, 8192, 4, invariant=True)
         self.requests: queue.SimpleQueue[Ask] = queue.SimpleQueue()
         self.replies: queue.SimpleQueue[Reply] = queue.SimpleQueue()
         self.reply = self.replies.put

@@ -17,14 +17,14 @@ import torch
 
 from assay.errors import AssayError, ModelError, UsageError
 from assay.models import EngineOptions, open_model
-from assay.models.engines.torch import engine as hf
-from assay.models.engines.torch import worker
+from assay.models.engines.torch import torch_model as hf
+from assay.models.engines.torch import torch_worker as worker
 from assay.models.engines.torch.load import load
 from assay.models.engines.torch.sampling import SamplingFeatures, SamplingSettings, choose
-from assay.models.engines.torch.settings import Generate, TorchSettings
 from assay.models.engines.torch.slots import Slots
-from assay.models.engines.torch.worker import TorchEngine
-from assay.models.workers.messages import Ask, Reply
+from assay.models.engines.torch.torch_model import TorchSettings
+from assay.models.engines.torch.torch_worker import TorchEngine
+from assay.models.workers.engine_messages import Ask, Reply
 from assay.types import Decoding, Message, Prompt, Request, SampleKey
 
 from .torch_models import CONTEXT, save_adapter, save_model
@@ -72,8 +72,9 @@ def served(
 ) -> tuple[TorchEngine, dict[SampleKey, Reply]]:
     """The worker's engine in a thread of this process: its replies, by sample."""
     lines: Any = FakeLines(requests)
-    loaded = load(TorchSettings(str(folder), "cpu", "float32"))
-    engine = TorchEngine(loaded, lines, Generate(parallel, 24))
+    lines.settings = TorchSettings("", EngineOptions(parallel=parallel))
+    loaded = load(TorchSettings(str(folder), EngineOptions(device="cpu", dtype="float32")))
+    engine = TorchEngine(loaded, lines, 24)
 
     def serve() -> None:
         with torch.no_grad():

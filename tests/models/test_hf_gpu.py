@@ -13,11 +13,10 @@ pytest.importorskip("transformers", reason="needs the hf extra: pip install 'ass
 import torch
 
 from assay.models import EngineOptions, open_model
-from assay.models.engines.torch.attention import has_kernel, over_past
-from assay.models.engines.torch.fused import fuse, log_sum_exp
+from assay.models.engines.torch.fused import fuse, has_kernel, log_sum_exp, over_past
 from assay.models.engines.torch.load import load
-from assay.models.engines.torch.settings import TorchSettings
-from assay.models.engines.torch.slots import PromptReader, Slots, Wish, choice_for
+from assay.models.engines.torch.slots import PromptReader, Slots, choice_for
+from assay.models.engines.torch.torch_model import TorchSettings
 from assay.types import Decoding, Prompt, Request
 
 from .small_models import write_small
@@ -53,7 +52,7 @@ def test_the_kernel_attends_as_torch_does(heads: int, shared: int, width: int, w
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
 def test_fused_kernels_compute_what_transformers_does(folder: Path, dtype: str) -> None:
     with torch.no_grad():
-        model = load(TorchSettings(str(folder), "cuda", dtype)).model
+        model = load(TorchSettings(str(folder), EngineOptions(device="cuda", dtype=dtype))).model
         ids = torch.arange(120, device="cuda").reshape(4, 30) % model.config.vocab_size
         wanted = model(ids).logits.double()
         fuse(model)
@@ -79,7 +78,9 @@ def test_a_norm_of_another_kind_stays(folder: Path) -> None:
             return (1 + self.weight) * torch.nn.functional.rms_norm(x, (64,))
 
     with torch.no_grad():
-        model = load(TorchSettings(str(folder), "cuda", "bfloat16")).model
+        model = load(
+            TorchSettings(str(folder), EngineOptions(device="cuda", dtype="bfloat16"))
+        ).model
         model.other = OtherRMSNorm().to(model.device, model.dtype)
         fuse(model)
     assert "forward" not in vars(model.other)
@@ -94,12 +95,15 @@ def test_the_kernel_sums_as_torch_does() -> None:
 
 def test_graphs_make_the_tokens_of_plain_steps(folder: Path) -> None:
     with torch.no_grad():
-        reader = PromptReader(load(TorchSettings(str(folder), "cuda", "bfloat16")).model, 0)
+        reader = PromptReader(
+            load(TorchSettings(str(folder), EngineOptions(device="cuda", dtype="bfloat16"))).model,
+            0,
+        )
         prompts = reader.read([[1, 2, 3], [4, 5, 6, 7, 8, 9], [10]])
         wishes = [
-            Wish(30, 0.8, 20, 1.0, 7, min_p=0.05),
-            Wish(30, 0.0, 1, 1.0, 0, repetition_penalty=1.2),
-            Wish(5, 1.0, 20, 0.9, 8),
+            Decoding(30, 0.8, 20, min_p=0.05, seed=7),
+            Decoding(30, repetition_penalty=1.2),
+            Decoding(5, 1.0, 20, 0.9, seed=8),
         ]
         made = []
         for graphs in (True, False):
@@ -142,7 +146,8 @@ def test_memory_of_the_gpu_is_told(folder: Path) -> None:
 def test_a_file_is_dequantised_on_the_gpu_to_the_weights_of_the_cpu(tmp_path: Path) -> None:
     file = str(write_small(tmp_path / "small.gguf", ("Q4_1", "Q8_0", "Q6_K", "F16", "BF16", "F32")))
     there, here = (
-        load(TorchSettings(file, device, "bfloat16")).model for device in ("cuda", "cpu")
+        load(TorchSettings(file, EngineOptions(device=device, dtype="bfloat16"))).model
+        for device in ("cuda", "cpu")
     )
     expected = dict([*here.named_parameters(), *here.named_buffers()])
     for name, tensor in [*there.named_parameters(), *there.named_buffers()]:

@@ -8,17 +8,18 @@ from typing import Any
 
 import pytest
 
+from assay.models.options import EngineOptions
+from assay.types import Decoding
+
 pytest.importorskip("torch", reason="needs torch: pip install 'assay-eval[hf]'")
 from assay.errors import ModelError
-from assay.formats.gaps import FORMS, Gap, GapTokens, find_gap
+from assay.formats.marks import FORMS, Gap, GapTokens, find_gap
 from assay.models import Model, check_infilling, open_model
 from assay.models.engines.torch.load import load
-from assay.models.engines.torch.settings import TorchSettings
-from assay.models.engines.torch.slots import Wish
 from assay.models.engines.torch.texts import TextConverter, TokenAsk
-from assay.models.workers.gap_prompt import encode_inner
-from assay.models.workers.messages import Reply, TemplateSettings
-from assay.models.workers.prompt_tokens import prompt_tokens
+from assay.models.engines.torch.torch_model import TorchSettings
+from assay.models.workers.engine_messages import Reply
+from assay.models.workers.prompt_tokens import encode_inner, prompt_tokens
 from assay.types import Prompt
 from tests.formats.gap_models import CODELLAMA, QWEN
 from tests.formats.test_gaps import GAP, PREFIX, SUFFIX, complete
@@ -143,11 +144,11 @@ def test_indentation_survives_a_tokenizer_that_drops_first_spaces(tmp_path: Path
 
 def answer_of(folder: Path, gap: Gap, tokens: list[int]) -> Reply:
     """Return the reply of the engine's own conversion for these generated tokens."""
-    loaded = load(TorchSettings(str(folder), "cpu", "float32"))
+    loaded = load(TorchSettings(str(folder), EngineOptions(device="cpu", dtype="float32")))
     lines = FakeLines([])
-    texts = TextConverter(loaded, lines, TemplateSettings())  # type: ignore[arg-type]
+    texts = TextConverter(loaded, lines, EngineOptions())  # type: ignore[arg-type]
     prompt = prompt_tokens(loaded.tokenizer, lambda _: "", GAP, gap)
-    wish = Wish(len(tokens), 0.0, 1, 1.0, 0)
+    wish = Decoding(len(tokens))
     texts.start()
     texts.finish(TokenAsk(1, tuple(prompt), wish, (), ends=frozenset(gap.ends)), tokens, None)
     return lines.replies.get(timeout=30)

@@ -12,9 +12,9 @@ import pytest
 
 from assay.errors import ModelError
 from assay.models import EngineOptions, open_model, start_early
-from assay.models.engines.llamacpp import worker as llama_worker
+from assay.models.engines.llamacpp import llama_worker
 from assay.models.scoring import open_scorer
-from assay.models.workers.messages import Ask, Pause, Render
+from assay.models.workers.engine_messages import Ask, Pause, Render
 from assay.models.workers.process_model import ProcessModel
 from assay.types import Decoding, Prompt, Request
 
@@ -109,7 +109,7 @@ def test_a_started_process_scores_if_it_can_and_then_generates(
         first = process(model)
         with open_scorer(model, then_generate=True) as scorer:
             assert len(scorer.tokenize(TEXT).ids) > 4
-        assert model._scoring is None
+        assert model.scoring_module not in model._processes
         assert process(model) == first
         assert [c.text for c in model.generate(ask(1))] == expected
     assert process(model) is None

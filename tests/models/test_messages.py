@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 
 from assay.data import codec
 from assay.models import Rendered, Usage
-from assay.models.engines.llamacpp.settings import Budget, LlamaFacts, LlamaSettings
-from assay.models.engines.torch.settings import Generate, TorchFacts, TorchSettings
-from assay.models.engines.vllm.settings import VllmFacts, VllmSettings
-from assay.models.named_values import NamedValue, by_name
-from assay.models.settings import parse_engine_options
-from assay.models.workers.messages import (
+from assay.models.engines.llamacpp.gguf_model import LlamaFacts, LlamaSettings
+from assay.models.engines.torch.torch_model import Generate, TorchFacts, TorchSettings
+from assay.models.engines.vllm.vllm_model import VllmFacts, VllmSettings
+from assay.models.options import EngineOptions, NamedValue, by_name, parse_engine_options
+from assay.models.workers.engine_messages import (
     TO_HARNESS,
     TO_WORKER,
     Ask,
@@ -31,7 +30,6 @@ from assay.models.workers.messages import (
     Reply,
     Score,
     Scoring,
-    TemplateSettings,
     Tokenize,
     TokensReply,
     decode,
@@ -41,7 +39,11 @@ from assay.types import Decoding, Message, Prompt, Request
 
 CHAT = Prompt((Message("system", "ä\ud800\u2028"), Message("user", "")), stop=("\n", "x"))
 OPTIONS = (NamedValue("a", '{"b": [1, null, 0.5, "c"]}'), NamedValue("d", "false"))
-TEMPLATE = TemplateSettings("off", OPTIONS)
+CHOSEN = EngineOptions(
+    batch_mode="on", parallel=4, threads=2, device="cuda", devices="0,1", dtype="bfloat16",
+    adapter="lora", logprobs=True, timeout=1.5, thinking="99",
+    engine_options=("a=1", 'b={"c": [2]}'),
+)  # fmt: skip
 QUESTIONS = (
     Ask(3, Request("t/1", 2, CHAT, Decoding(8, 0.5, 40, 0.9, 0.1, 1.1, 7), 11)),
     Render(CHAT),
@@ -83,7 +85,7 @@ def test_every_kind_is_tried() -> None:
 
 def test_engines_have_kinds_of_their_own() -> None:
     for message in (
-        Generate(4, 128, TEMPLATE),
+        Generate(128),
         LlamaFacts(device="cpu", engine_options=OPTIONS),
         TorchFacts(torch="2", threads=1),
         VllmFacts(dtype="float32"),
@@ -96,18 +98,13 @@ def test_engines_have_kinds_of_their_own() -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        LlamaSettings(
-            "m.gguf", 4, 512, 8192, 2, "cpu", True, True, True, OPTIONS, Budget(9, "<", ">"),
-            TEMPLATE,
-        ),
-        TorchSettings("m", "cuda", "bfloat16", "lora", 3, OPTIONS, Generate(0, 64, TEMPLATE)),
-        TorchSettings("m", "cpu", "float32"),
-        VllmSettings(
-            "m", "cuda", "bfloat16", 0, 8, "lora", 16, True, True, OPTIONS, 9, ("<", ">"), TEMPLATE
-        ),
+        LlamaSettings("m.gguf", CHOSEN, "{{ messages }}", 512, 8192, 4, invariant=True),
+        TorchSettings("m", CHOSEN, "<think>", Generate(64)),
+        TorchSettings("m"),
+        VllmSettings("m", CHOSEN, adapter_rank=16),
     ],
     ids=lambda one: type(one).__name__,
-)  # fmt: skip
+)
 def test_settings_cross_as_they_are(settings: EngineWorkerSettings) -> None:
     line = json.dumps(codec.to_json(settings))
     assert codec.from_json(type(settings), json.loads(line)) == settings

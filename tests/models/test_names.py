@@ -9,14 +9,12 @@ from pathlib import Path
 import pytest
 
 from assay.formats.format import describe_model
-from assay.formats.gguf.file import STRING, GgufPair
-from assay.formats.gguf.write import write_gguf
+from assay.formats.gguf.file import STRING, GgufPair, write_gguf
 from assay.formats.huggingface.safetensors import write_safetensors
 from assay.formats.stored import StoredModel, count_parameters, name_format, parse_size
 from assay.formats.tensors import Tensor
 from assay.models import convert
-from assay.models.identity import folder_identity
-from assay.models.names import base_name, compose_name, default_name, short_count
+from assay.models.names import base_name, compose_name, default_name, folder_identity, short_count
 from assay.models.options import EngineOptions
 from tests.models.small_models import write_small
 

@@ -12,7 +12,7 @@ import pytest
 
 from assay.errors import ModelError, UsageError
 from assay.models import EngineOptions, open_model
-from assay.models.engines.openai import rate_limiter as gate
+from assay.models.engines.openai import session as gate
 from assay.models.engines.openai.session import TRIES
 from assay.types import Decoding, Request
 from tests.models.faulty_server import USAGE, FaultyServer

@@ -21,8 +21,7 @@ from hypothesis import strategies as st
 
 from assay.errors import ModelError, UsageError
 from assay.models import EngineOptions
-from assay.models.engines.openai.answer import MOST_TOKENS, PartialCompletion
-from assay.models.engines.openai.limits import answer_limits
+from assay.models.engines.openai.answer import MOST_TOKENS, PartialCompletion, answer_limits
 from assay.models.engines.openai.session import SLOW_TRIES
 from assay.types import Completion, Decoding, Message, Prompt, Request
 from tests.models.faulty_server import USAGE, FaultyServer, serving
@@ -303,8 +302,8 @@ def test_hostile_lists_of_models(server: FaultyServer, kind: str) -> None:
 
 def test_a_list_of_models_that_drips(server: FaultyServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a limit on the whole answer, opening the model never ends."""
-    from assay.models.engines.openai import server as openai_server
-    from assay.models.engines.openai.limits import AnswerLimits
+    from assay.models.engines.openai import model_server as openai_server
+    from assay.models.engines.openai.answer import AnswerLimits
 
     monkeypatch.setattr(openai_server, "LISTING", AnswerLimits(0.3, 1000))
     server.raw_models = SLOW["body"]

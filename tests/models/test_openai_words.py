@@ -15,13 +15,12 @@ from hypothesis import strategies as st
 
 from assay.errors import UsageError
 from assay.models import EngineOptions
-from assay.models.engines.openai import rate_limiter
-from assay.models.engines.openai.answer import PartialCompletion
+from assay.models.engines.openai import session
+from assay.models.engines.openai.answer import PartialCompletion, events
 from assay.models.engines.openai.body import complaint, extra_fields, refused_fields, request_body
-from assay.models.engines.openai.events import events
-from assay.models.engines.openai.rate_limiter import RateLimiter, pause_s, retry_after_s
-from assay.models.engines.openai.server import check_key, parse_address
-from assay.models.named_values import by_name
+from assay.models.engines.openai.model_server import check_key, parse_address, retry_after_s
+from assay.models.engines.openai.session import RateLimiter, pause_s
+from assay.models.options import by_name
 from assay.types import Decoding, Message, Prompt, Request
 
 GREEDY = Request("t", 0, Prompt(messages=(Message("user", "hi"),)), Decoding(max_tokens=9), seed=5)
@@ -218,7 +217,7 @@ def test_pauses_double_up_to_a_bound(failed: int) -> None:
 def test_the_gate_spreads_requests_over_the_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    monkeypatch.setattr(rate_limiter, "LOOK_AGAIN_S", 1e9)
+    monkeypatch.setattr(session, "LOOK_AGAIN_S", 1e9)
     gate = RateLimiter(requests_per_minute=30, tokens_per_minute=0)
     assert gate.wait_s(10) == 0
     assert gate.wait_s(10) == 2
@@ -233,7 +232,7 @@ def test_the_gate_counts_tokens_and_takes_back_what_was_not_used(
 ) -> None:
     now = 1000.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    monkeypatch.setattr(rate_limiter, "LOOK_AGAIN_S", 1e9)
+    monkeypatch.setattr(session, "LOOK_AGAIN_S", 1e9)
     gate = RateLimiter(requests_per_minute=0, tokens_per_minute=600)
     assert gate.wait_s(100) == 0
     assert gate.wait_s(100) == 10

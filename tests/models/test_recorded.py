@@ -11,7 +11,7 @@ import pytest
 
 from assay.errors import ModelError
 from assay.models import open_recorded
-from assay.models.engines.replay.recorded import records
+from assay.models.engines.replay.replay_model import records
 
 CODE = "def f(x):\n    return x  # é\n"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from assay.errors import ModelError
-from assay.formats.thoughts import has_thoughts
+from assay.formats.marks import thought_tags
 from assay.models import EngineOptions, Rendered, open_model
 from assay.types import Benchmark, Decoding, Message, Prompt, Request
 from tests.conftest import Cli
@@ -19,11 +19,10 @@ from tests.models.small_models import SPECIAL, TOKENS, TYPES, write_small
 pytest.importorskip("xllamacpp", reason="needs llama.cpp: pip install 'assay-eval[gguf]'")
 pytest.importorskip("torch", reason="needs torch: pip install 'assay-eval[hf]'")
 from assay.models.engines.torch.load import load
-from assay.models.engines.torch.settings import TorchSettings
 from assay.models.engines.torch.texts import TextConverter
-from assay.models.workers.messages import RenderReply, TemplateSettings
-from assay.models.workers.prompt_tokens import render_prompt, template_of
-from assay.models.workers.template_process import TemplateProcess
+from assay.models.engines.torch.torch_model import TorchSettings
+from assay.models.workers.engine_messages import RenderReply
+from assay.models.workers.prompt_tokens import TemplateProcess, render_prompt, template_of
 from tests.models.test_hf import FakeLines
 
 pytestmark = [pytest.mark.model, pytest.mark.torch]
@@ -44,7 +43,9 @@ def given(engine: str, path: Path, prompt: Prompt) -> Rendered:
 
 
 def hf_reply(path: Path, prompt: Prompt) -> RenderReply:
-    tokenizer = load(TorchSettings(str(path), "cpu", "float32")).tokenizer
+    tokenizer = load(
+        TorchSettings(str(path), EngineOptions(device="cpu", dtype="float32"))
+    ).tokenizer
     with contextlib.closing(TemplateProcess(template_of(tokenizer))) as process:
         return render_prompt(tokenizer, process.render, prompt)
 
@@ -115,8 +116,8 @@ def test_marks_of_thoughts_stay_in_the_text(special: bool, tmp_path: Path) -> No
     assert "<think>" in text
     assert "</think>" in text
     assert model.describe().to_json()["thinks"] is True
-    loaded = load(TorchSettings(str(path), "cpu", "float32"))
-    texts = TextConverter(loaded, FakeLines([]), TemplateSettings())  # type: ignore[arg-type]
+    loaded = load(TorchSettings(str(path), EngineOptions(device="cpu", dtype="float32")))
+    texts = TextConverter(loaded, FakeLines([]), EngineOptions())  # type: ignore[arg-type]
     hello, (opened, closed) = TOKENS.index("hello"), range(len(TOKENS), len(TOKENS) + 2)
     (decoded,) = texts._decode([(BOS, opened, hello, closed, hello)])
     assert decoded == "<think>hello</think>hello"
@@ -141,7 +142,7 @@ def test_thinking_is_for_chats(tmp_path: Path) -> None:
     ],
 )
 def test_templates_tell_who_thinks(template: str, thinks: bool) -> None:
-    assert has_thoughts(template) == thinks
+    assert (thought_tags(template) is not None) == thinks
 
 
 def test_thoughts_get_more_tokens_and_that_is_recorded(

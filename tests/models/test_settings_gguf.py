@@ -12,8 +12,8 @@ pytest.importorskip("xllamacpp", reason="needs the gguf extra")
 from assay.errors import ModelError, UsageError
 from assay.models import EngineOptions, open_model
 from assay.models.engines.llamacpp.options import KNOWN, RESERVED, apply_options
+from assay.models.options import parse_engine_options
 from assay.models.scoring import open_scorer
-from assay.models.settings import parse_engine_options
 from assay.models.workers.process_model import ProcessModel
 from assay.types import Completion, Decoding, Message, Prompt, Request
 from tests.models.small_models import TOKENS, TYPES, write_small
@@ -184,7 +184,7 @@ def test_settings_that_are_not_its_own_are_refused(plain: str) -> None:
     with pytest.raises(UsageError, match="has no effect on logits and perplexity"):
         open_scorer(model)
     assert isinstance(model, ProcessModel)
-    assert model._scoring is None  # no process was started
+    assert not model._processes  # none was started
 
 
 def test_a_file_named_otherwise_still_has_these_rules(plain: str, tmp_path: Path) -> None:

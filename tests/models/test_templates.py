@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from assay.models.workers import template_process
-from assay.models.workers.template_process import TemplateLimitError, TemplateProcess
+from assay.models.workers import prompt_tokens
+from assay.models.workers.prompt_tokens import TemplateLimitError, TemplateProcess
 from assay.types import Message
 from tests.conftest import Cli
 
@@ -90,7 +90,7 @@ def test_memory_is_limited(process: Callable[..., TemplateProcess]) -> None:
 
 def test_the_text_is_limited(process: Callable[..., TemplateProcess]) -> None:
     with pytest.raises(TemplateLimitError, match="more than 8,388,608 characters"):
-        process(lambda _: "x" * (template_process.CHARACTERS + 1)).render(MESSAGES)
+        process(lambda _: "x" * (prompt_tokens.CHARACTERS + 1)).render(MESSAGES)
 
 
 def test_a_crash_is_told(process: Callable[..., TemplateProcess]) -> None:
@@ -105,7 +105,7 @@ def test_it_ends_with_the_engine(tmp_path: Path) -> None:
     """Even in the middle of an endless template."""
     code = (
         "import os\n"
-        "from assay.models.workers.template_process import TemplateProcess\n"
+        "from assay.models.workers.prompt_tokens import TemplateProcess\n"
         "def apply(_):\n"
         f"    open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\n"
         "    while True: pass\n"

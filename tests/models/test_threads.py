@@ -12,17 +12,20 @@ import pytest
 from assay.data import codec
 from assay.errors import UsageError
 from assay.models import EngineOptions, open_model
-from assay.models.engines.llamacpp.settings import LlamaScoreSettings, LlamaSettings
-from assay.models.engines.torch.settings import TorchSettings
-from assay.models.engines.vllm import worker as vllm_worker
+from assay.models.engines.llamacpp.gguf_model import LlamaSettings
+from assay.models.engines.torch.torch_model import TorchSettings
+from assay.models.engines.vllm import vllm_worker
 from assay.models.workers.process import make_environment
 from assay.types import Decoding, Message, Prompt, Request
 from assay.work.machine import usable_cores, usable_physical_cores
 
+ON_CPU = EngineOptions(device="cpu", threads=1)
 SETTINGS = {
-    "llamacpp.worker": LlamaSettings("/nonexistent", 1, 64, 64, 1, "cpu", invariant=True),
-    "llamacpp.scores": LlamaScoreSettings("/nonexistent", 64, 1, "cpu"),
-    "torch.worker": TorchSettings("/nonexistent", "cpu", "float32"),
+    "llamacpp.llama_worker": LlamaSettings("/nonexistent", ON_CPU, "", 64, 64),
+    "llamacpp.native": LlamaSettings("/nonexistent", ON_CPU, "", 64),
+    "torch.torch_worker": TorchSettings(
+        "/nonexistent", EngineOptions(device="cpu", dtype="float32")
+    ),
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from assay.models import failed
-from assay.models.too_long import is_too_long
+from assay.models.model import is_too_long
 
 PROMPT = [
     "the prompt has 600 tokens, the model's context 512",

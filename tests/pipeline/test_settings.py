@@ -11,7 +11,7 @@ import pytest
 
 from assay import models
 from assay.errors import UsageError
-from assay.models import EngineOptions, gpu
+from assay.models import EngineOptions, devices
 from assay.pipeline import EvalConfig, ProblemSelection, Sampling, evaluate
 from assay.pipeline.prompt_settings import complete_prompt, resolve_prompt_settings
 from assay.protocol import PromptSettings
@@ -188,7 +188,7 @@ def test_a_run_without_a_gpu_is_not_finished_as_one_with_it(
 def test_a_gpu_that_is_not_there_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gpu, "driver_gpu", lambda: "")
+    monkeypatch.setattr(devices, "driver_gpu", lambda: "")
     config = EvalConfig("mini", tmp_path, engine=EngineOptions(device="cuda"))
     with pytest.raises(UsageError, match="--device cuda: this machine has no NVIDIA GPU"):
         evaluate(config, Watcher())

@@ -18,7 +18,7 @@ from assay import benchmarks, models, sandbox
 from assay.cli.eval import evaluate as eval_command
 from assay.cli.score import score as score_command
 from assay.models import EngineOptions
-from assay.models.settings import canonical_engine_options, template_variables
+from assay.models.options import canonical_engine_options
 from assay.pipeline import EvalConfig, ProblemSelection, Sampling, evaluate, judging
 from assay.pipeline.run import Stream
 from assay.protocol import Protocol, differences
@@ -134,7 +134,7 @@ class WatchedModel(ScriptedModel):
         form: PromptForm = "chat" if options.prompt_form == "auto" else options.prompt_form
         self.identity = ModelIdentity("scripted", "test", "w", form)
         named = canonical_engine_options(options.engine_options)
-        self.options = options.thinking, template_variables(options), named
+        self.options = options.thinking, options.template_variables, named
 
     def gpu(self) -> str:
         return ""

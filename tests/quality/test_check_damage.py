@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from assay.formats.apr.file import read_apr
+from assay.formats.apr.apr_file import read_apr
 from assay.formats.gguf.file import read_header
 from assay.quality.check.stages import STAGES, CheckStage, check
 from tests.formats.damaged import FORMATS, WEIGHTS, copy, rewrite, weights, with_sums, write_bases

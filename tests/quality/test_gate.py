@@ -11,8 +11,8 @@ import pytest
 from assay import models
 from assay.errors import ModelError
 from assay.models import EngineOptions
-from assay.models.engines.torch.engine import TorchModel
-from assay.models.gpu import driver_gpu
+from assay.models.devices import driver_gpu
+from assay.models.engines.torch.torch_model import TorchModel
 from assay.models.scoring import Scorer
 from assay.quality import parity_gate as gate
 from assay.quality.parity_gate import run_parity_gate

@@ -12,7 +12,7 @@ pytest.importorskip("torch", reason="needs the hf extra: pip install 'assay-eval
 pytest.importorskip("transformers", reason="needs the hf extra: pip install 'assay-eval[hf]'")
 
 from assay.models import EngineOptions, open_model, parse_reference
-from assay.models.engines.torch.engine import TorchModel
+from assay.models.engines.torch.torch_model import TorchModel
 from assay.models.scoring import Scorer
 from assay.models.workers.process import EngineProcess, EngineWorker
 from assay.quality.parity import compare

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from assay.datasets import packaged_file
+from assay.formats.format import bits_per_weight, precision
 from assay.formats.gguf.file import read_header
-from assay.formats.precision import bits_per_weight, precision
 from assay.models import DEFAULT_WEIGHTS
 from tests.conftest import Cli
 from tests.models.torch_models import save_model

@@ -14,7 +14,7 @@ from assay.cli._plots import plot_option, save_plot
 from assay.cli._progress import ProgressDisplay
 from assay.data import codec
 from assay.errors import UsageError
-from assay.formats.precision import precision
+from assay.formats.format import precision
 from assay.models import EngineOptions
 from assay.quality.parity import PROMPTS, Parity, compare
 from assay.quality.perplexity import BUILT_IN, load_text

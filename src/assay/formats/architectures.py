@@ -79,17 +79,11 @@ NUMBERS = (
 
 
 def by_gguf_name(name: str, where: str) -> Architecture:
-    for known in ARCHITECTURES:
-        if known.name == name:
-            return known
-    raise _unknown(name, where)
+    return _known({known.name: known for known in reversed(ARCHITECTURES)}, name, where)
 
 
 def by_model_type(name: str, where: str) -> Architecture:
-    for known in ARCHITECTURES:
-        if known.model_type == name:
-            return known
-    raise _unknown(name, where)
+    return _known({known.model_type: known for known in ARCHITECTURES}, name, where)
 
 
 def is_computed(name: str) -> bool:
@@ -183,9 +177,11 @@ def _rename(name: str, table: Mapping[str, str]) -> str | None:
     return f"{table[pattern].format(number[1] if number else '')}.{ending}"
 
 
-def _unknown(name: str, where: str) -> ModelError:
+def _known(architectures: Mapping[str, Architecture], name: str, where: str) -> Architecture:
+    if name in architectures:
+        return architectures[name]
     names = ", ".join(known.model_type for known in ARCHITECTURES)
-    return ModelError(
+    raise ModelError(
         f"{where}: is a model of the family '{name}', which cannot be read here (only {names}). "
         "Run a GGUF file with llama.cpp, a Hugging Face folder with hf."
     )

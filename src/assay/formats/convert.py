@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from assay.formats.checkpoint import Checkpoint
+    from assay.formats.format import Checkpoint
 
 INTEGERS = set(PLAIN) - set(FLOATS.values()) - {"F64"}
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import mmap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError, install_hint
@@ -82,6 +84,17 @@ class Weight:
             warnings.simplefilter("ignore", UserWarning)  # it is not writable
             tensor = torch.from_numpy(self.values)
         return tensor.view(torch.bfloat16) if self.dtype == "bfloat16" else tensor
+
+
+def map_file(path: Path) -> memoryview:
+    """Return the bytes of a file, which are read when they are used."""
+    with path.open("rb") as file:
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def part_of(data: memoryview, start: int, size: int) -> Callable[[], memoryview]:
+    """Return a tensor's ``read`` for these bytes of a mapped file."""
+    return lambda: data[start : start + size]
 
 
 def sizes_of(encoding: str, shape: tuple[int, ...]) -> tuple[int, int]:

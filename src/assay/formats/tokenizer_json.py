@@ -118,7 +118,7 @@ def tokenizer_json(vocabulary: Vocabulary, where: str) -> TokenizerJson:
         "normalizer": None,
         "pre_tokenizer": pre.to_json(),
         "post_processor": _post_processor(vocabulary),
-        "decoder": GPT2.to_json(),
+        "decoder": GPT2,
         "model": {
             "type": "BPE",
             "dropout": None,

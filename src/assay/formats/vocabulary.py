@@ -43,75 +43,53 @@ class Vocabulary:
         return [*usual, *others]
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
-    """Cut a text at every match."""
-
-    pattern: str
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "type": "Split",
-            "pattern": {"Regex": self.pattern},
-            "behavior": "Isolated",
-            "invert": False,
-        }
+# Steps that split a text, in the form of the tokenizers library.
 
 
-@dataclass(frozen=True, slots=True)
-class Digits:
-    """Cut a text around every digit."""
+def _split(pattern: str) -> dict[str, Any]:
+    """Return the step that cuts a text at every match."""
+    return {
+        "type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False,
+    }  # fmt: skip
 
-    def to_json(self) -> dict[str, Any]:
-        return {"type": "Digits", "individual_digits": True}
 
-
-@dataclass(frozen=True, slots=True)
-class ByteLevel:
-    """Write bytes as letters. ``use_regex``: cut a text as GPT-2 does before that."""
-
-    use_regex: bool
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "type": "ByteLevel",
-            "add_prefix_space": False,
-            "trim_offsets": True,
-            "use_regex": self.use_regex,
-        }
+def _byte_level(*, use_regex: bool) -> dict[str, Any]:
+    """Return the step that writes bytes as letters, and first cuts a text as GPT-2 does."""
+    return {
+        "type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True,
+        "use_regex": use_regex,
+    }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class PreTokenizer:
-    """Describe how llama.cpp splits a text under these names of ``tokenizer.ggml.pre``."""
+    """The way llama.cpp splits a text under these names of ``tokenizer.ggml.pre``."""
 
     names: tuple[str, ...]
-    steps: tuple[Split | Digits | ByteLevel, ...]
+    steps: tuple[dict[str, Any], ...]
     ignore_merges: bool = False  # a whole word in the vocabulary is a token, merges or not
     add_bos: bool = False  # if the file does not say
 
     def to_json(self) -> dict[str, Any]:
         """Return it in the form of the tokenizers library."""
-        steps = [step.to_json() for step in self.steps]
+        steps = list(self.steps)
         return {"type": "Sequence", "pretokenizers": steps} if len(steps) > 1 else steps[0]
 
 
-def _words(digits: str) -> tuple[Split, ByteLevel]:
+def _words(digits: str) -> tuple[dict[str, Any], ...]:
     """Return the pattern that Llama 3 introduced. ``digits`` says how many stay together."""
     pattern = (
         r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|"
         + digits
         + r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
     )
-    return Split(pattern), ByteLevel(use_regex=False)
+    return _split(pattern), _byte_level(use_regex=False)
 
 
-GPT2 = ByteLevel(use_regex=True)
+GPT2 = _byte_level(use_regex=True)
+DIGITS = {"type": "Digits", "individual_digits": True}  # cuts a text around every digit
 PRE_TOKENIZERS = (
-    PreTokenizer(
-        ("smollm", "starcoder", "refact", "command-r"),
-        (Digits(), GPT2),
-    ),
+    PreTokenizer(("smollm", "starcoder", "refact", "command-r"), (DIGITS, GPT2)),
     PreTokenizer(("qwen2", "deepseek-r1-qwen"), _words(r"\p{N}")),
     PreTokenizer(
         ("llama-bpe", "llama3", "llama-v3"), _words(r"\p{N}{1,3}"), ignore_merges=True, add_bos=True
@@ -120,11 +98,11 @@ PRE_TOKENIZERS = (
     PreTokenizer(
         ("default",),
         (
-            Split(r"[\p{P}\$\+<=>\^~\|]+"),
-            Split(r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)"),
-            Split(r"\p{N}+"),
-            Split("[0-9][0-9][0-9]"),
-            ByteLevel(use_regex=False),
+            _split(r"[\p{P}\$\+<=>\^~\|]+"),
+            _split(r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)"),
+            _split(r"\p{N}+"),
+            _split("[0-9][0-9][0-9]"),
+            _byte_level(use_regex=False),
         ),
     ),
 )

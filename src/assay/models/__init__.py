@@ -1,9 +1,8 @@
 """Run models by engine: load once, then stream completions as they are made."""
 
-from assay.models.conditions import is_identified, is_served, library_versions, text_conditions
-from assay.models.facts import EngineFacts
 from assay.models.model import (
-    Infilling,
+    EngineFacts,
+    LoadedElsewhere,
     LoadedOnDemand,
     Loading,
     Model,
@@ -11,13 +10,16 @@ from assay.models.model import (
     RecordedModel,
     Rendered,
     Usage,
-    Watchable,
     add_usage,
     check_infilling,
     check_prefilling,
     failed,
+    is_identified,
+    is_served,
+    library_versions,
     preload,
     start_early,
+    text_conditions,
     watch,
 )
 from assay.models.opening import (
@@ -39,8 +41,8 @@ from assay.models.options import BatchMode, Device, EngineOptions, prompt_form
 
 __all__ = [
     "DEFAULT", "DEFAULT_WEIGHTS", "Backend", "BatchMode", "Device", "EngineFacts", "EngineOptions",
-    "Infilling", "LoadedOnDemand", "Loading", "Model", "ModelReference", "Preloadable",
-    "RecordedModel", "Rendered", "Usage", "Watchable",
+    "LoadedElsewhere", "LoadedOnDemand", "Loading", "Model", "ModelReference", "Preloadable",
+    "RecordedModel", "Rendered", "Usage",
     "add_usage", "backends", "check_infilling", "check_prefilling", "check_reference",
     "choose_engine", "convert", "describe_file", "failed", "is_identified", "is_local",
     "is_served", "library_versions", "open_model", "open_recorded", "parse_reference", "preload",

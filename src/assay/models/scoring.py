@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from assay.errors import ModelError
 from assay.models.devices import DevicesModel
-from assay.models.workers.messages import LogprobsReply, Score, Tokenize, TokensReply
+from assay.models.workers.engine_messages import LogprobsReply, Score, Tokenize, TokensReply
 from assay.models.workers.process_model import ProcessModel
 
 if TYPE_CHECKING:
@@ -21,14 +20,6 @@ if TYPE_CHECKING:
     from assay.models import Model
 
 R = TypeVar("R", TokensReply, LogprobsReply)
-
-
-@dataclass(frozen=True, slots=True)
-class Tokens:
-    """Tokens of a text. The first has no probability, since nothing precedes it."""
-
-    ids: tuple[int, ...]
-    first_bytes: int  # of the first token's text; 0 if it is a special token
 
 
 class Scorer:
@@ -48,10 +39,9 @@ class Scorer:
         self.facts = process.facts.of_scoring()
         self.context, self.at_once = process.scoring.context, process.scoring.at_once
 
-    def tokenize(self, text: str, *, special: bool = False) -> Tokens:
+    def tokenize(self, text: str, *, special: bool = False) -> TokensReply:
         """Split a text with the start token of the model; ``special``: marks in it are tokens."""
-        found = self._ask(Tokenize(text, special), TokensReply)
-        return Tokens(found.ids, found.first_bytes)
+        return self._ask(Tokenize(text, special), TokensReply)
 
     def logprobs(self, sequences: Sequence[Sequence[int]], last: int = 0) -> list[list[float]]:
         """Return log-probabilities of each sequence's tokens but the first, or of its last ones."""

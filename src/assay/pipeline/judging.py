@@ -15,7 +15,7 @@ from assay.data import codec
 from assay.datasets import cache_dir
 from assay.errors import UsageError
 from assay.extract.workers import Extractor
-from assay.formats.gaps import middle_of
+from assay.formats.marks import middle_of
 from assay.judging import references
 from assay.judging.measures import with_measures
 from assay.judging.similarity import edit_similarity, is_exact_match

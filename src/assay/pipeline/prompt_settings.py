@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from assay.errors import UsageError
 from assay.models import RecordedModel, check_infilling, check_prefilling
-from assay.models.settings import OFF, canonical_engine_options
+from assay.models.options import OFF, canonical_engine_options
 from assay.protocol import PromptSettings
 from assay.types import Message
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from assay.extract.python import LONGEST_TREE, NOT_PYTHON
 from assay.extract.rule import At, ExtractionTask, Found, Rule, extraction_rules
-from assay.formats.gaps import middle_of
+from assay.formats.marks import middle_of
 
 NAME = "infill"
 INDENTATION = re.compile(r"[ \t]*")

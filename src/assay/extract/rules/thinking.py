@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.extract.rule import At, Rule, extraction_rules
-from assay.formats.thoughts import TAGS
+from assay.formats.marks import TAGS
 
 
 def without_thinking(text: str) -> str:

@@ -12,11 +12,18 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError
-from assay.formats.apr.file import AprFile, read_apr
-from assay.formats.apr.metadata import MERGES, OURS, VOCABULARY, AprMetadata
+from assay.formats.apr.apr_file import (
+    MERGES,
+    OURS,
+    VOCABULARY,
+    AprFile,
+    AprMetadata,
+    check_sum,
+    read_apr,
+)
 from assay.formats.architectures import ARCHITECTURES, NUMBERS, Rotary, by_gguf_name, hf_name
-from assay.formats.checkpoint import Checkpoint
 from assay.formats.config import JsonFile, ModelConfig, TokenizerConfig
+from assay.formats.format import Checkpoint
 from assay.formats.gguf.checkpoint import from_metadata
 from assay.formats.gguf.file import GgufPair
 from assay.formats.tokenizer_json import (
@@ -63,10 +70,6 @@ TOKENIZER = {
 }
 
 
-def read(path: Path) -> Checkpoint:
-    return _checkpoint(read_apr(path), str(path))
-
-
 def metadata_of(checkpoint: Checkpoint, name: str, tensors: Sequence[Tensor]) -> AprMetadata:
     """Return the metadata of an .apr file with these tensors."""
     config = checkpoint.config.content
@@ -102,7 +105,8 @@ def metadata_of(checkpoint: Checkpoint, name: str, tensors: Sequence[Tensor]) ->
     return AprMetadata({key: value for key, value in described.items() if value is not None})
 
 
-def _checkpoint(file: AprFile, where: str) -> Checkpoint:
+def read(path: Path) -> Checkpoint:
+    file, where = read_apr(path), str(path)
     metadata = file.metadata
     ours = metadata.get(OURS, {})
     from_hf = metadata.get("original_format") in ("safetensors", "pytorch")
@@ -112,7 +116,7 @@ def _checkpoint(file: AprFile, where: str) -> Checkpoint:
     unread = file.unread() if ours else _foreign(file)
 
     def stored() -> list[Tensor]:
-        file.check()
+        check_sum(path)
         return unread
 
     if "config" in ours:

@@ -1,8 +1,7 @@
-"""Read checkpoints from GGUF files, and build the metadata of new ones."""
+"""Read checkpoints and fill-in-the-middle tokens of GGUF files; build the metadata of new ones."""
 
 from __future__ import annotations
 
-import mmap
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -14,9 +13,10 @@ from assay.formats.architectures import (
     config_from_gguf,
     hf_name,
 )
-from assay.formats.checkpoint import Checkpoint
 from assay.formats.config import JsonFile, as_number
+from assay.formats.format import Checkpoint
 from assay.formats.gguf.file import ARRAY, STRING, GgufPair, GgufTensor, read_header
+from assay.formats.marks import Gap, GapTokens, build_gap, find_gap
 from assay.formats.rope import (
     FLOAT32,
     FREQUENCIES,
@@ -24,7 +24,7 @@ from assay.formats.rope import (
     gguf_scaling,
     scaling_from_gguf,
 )
-from assay.formats.tensors import GGML_TYPES, Tensor, decode, has_whole_rows
+from assay.formats.tensors import GGML_TYPES, Tensor, decode, has_whole_rows, map_file, part_of
 from assay.formats.tokenizer_json import (
     FILLER,
     tokenizer_config,
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from assay.formats.architectures import Rotary
     from assay.formats.gguf.file import GgufValue
 
+
 INT32, BOOL = 5, 7
 # GGUF's number for a file that is mostly of one encoding.
 FILE_TYPES = {
@@ -50,8 +51,7 @@ FILE_TYPES = {
 
 def read(path: Path) -> Checkpoint:
     header = read_header(path, arrays=True)
-    with path.open("rb") as file:
-        data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    data = map_file(path)
     parts = header.metadata.get("split.count", 1)
     if isinstance(parts, int) and parts > 1:
         raise ModelError(
@@ -208,10 +208,48 @@ def _tensor(tensor: GgufTensor, data: memoryview, path: Path) -> Tensor:
         GGML_TYPES[tensor.kind][0],
         tensor.shape,
         tensor.size,
-        lambda: data[tensor.start : tensor.start + tensor.size],
+        part_of(data, tensor.start, tensor.size),
     )
     if not has_whole_rows(found):
         raise ModelError(
             f"{path}: the tensor {tensor.name} has incomplete blocks. Download it again."
         )
     return found
+
+
+TOKENS = "tokenizer.ggml.tokens"
+# Each with its name in older files.
+KEYS = (
+    ("tokenizer.ggml.fim_pre_token_id", "tokenizer.ggml.prefix_token_id"),
+    ("tokenizer.ggml.fim_suf_token_id", "tokenizer.ggml.suffix_token_id"),
+    ("tokenizer.ggml.fim_mid_token_id", "tokenizer.ggml.middle_token_id"),
+)
+
+
+def read_gap(path: Path) -> Gap | None:
+    """Return how the model marks a gap, or None if it has no tokens for that.
+
+    The file's keys name the tokens. Without keys they are found by their known names.
+    """
+    return gap_of(read_header(path, arrays=True).metadata)
+
+
+def gap_of(metadata: Mapping[str, GgufValue]) -> Gap | None:
+    """Return how a model with this metadata marks a gap, or None."""
+    listed = metadata.get(TOKENS)
+    tokens = [str(token) for token in listed] if isinstance(listed, list) else []
+    vocabulary = {token: number for number, token in enumerate(tokens)}
+    named = [_named(metadata, names, tokens) for names in KEYS]
+    if all(named):
+        prefix, suffix, middle = named
+        return build_gap(GapTokens(prefix, suffix, middle), vocabulary)
+    return find_gap(vocabulary)
+
+
+def _named(metadata: Mapping[str, GgufValue], names: tuple[str, ...], tokens: list[str]) -> str:
+    """Return the token whose number one of these keys has, or an empty text."""
+    for name in names:
+        number = metadata.get(name)
+        if isinstance(number, int) and 0 <= number < len(tokens):
+            return tokens[number]
+    return ""

@@ -1,4 +1,4 @@
-"""Read a GGUF file's header: the model, where its tensors are, and that the file is complete."""
+"""Read a GGUF file's header, which says whether the file is complete, and write GGUF files."""
 
 from __future__ import annotations
 
@@ -10,30 +10,21 @@ import struct
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from assay.errors import ModelError
 from assay.formats.stored import EMBEDDINGS, HEADS, StoredModel, count_parameters, name_format
-from assay.formats.tensors import GGML_BLOCKS, GGML_TYPES
+from assay.formats.tensors import GGML_BLOCKS, GGML_NUMBERS, GGML_TYPES, Tensor
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
-SCALARS = {
-    0: "B",
-    1: "b",
-    2: "H",
-    3: "h",
-    4: "I",
-    5: "i",
-    6: "f",
-    7: "?",
-    10: "Q",
-    11: "q",
-    12: "d",
-}
+# Types of numbers, by GGUF's number, as ``struct`` writes them.
+SCALARS = dict(zip((*range(8), 10, 11, 12), "BbHhIif?Qqd", strict=True))
 STRING, ARRAY = 8, 9
 MAX_DIMENSIONS = 4
 COMPARED = 1 << 20  # bytes of two tensors
@@ -281,13 +272,9 @@ class _GgufReader:
             self._at += count * size
             return
         for _ in range(count):
-            end = self._at + 8 + self._scalar_ahead()
-            self._need(end)
-            self._at = end
-
-    def _scalar_ahead(self) -> int:
-        self._need(self._at + 8)
-        return int(struct.unpack_from("<Q", self._data, self._at)[0])
+            self._need(self._at + 8)
+            self._at += 8 + struct.unpack_from("<Q", self._data, self._at)[0]
+            self._need(self._at)
 
 
 def alignment_of(pairs: Iterable[GgufPair]) -> int:
@@ -296,3 +283,48 @@ def alignment_of(pairs: Iterable[GgufPair]) -> int:
     if not isinstance(value, int) or value < 1 or value & (value - 1):
         raise ValueError("an alignment that is not a power of two")
     return value
+
+
+VERSION = 3
+
+
+def write_gguf(
+    file: BinaryIO,
+    pairs: Sequence[GgufPair],
+    tensors: Sequence[Tensor],
+    written: Callable[[int], None],
+) -> None:
+    """Write a whole file. ``written`` is called with the bytes of each tensor, named as in GGUF."""
+    alignment = alignment_of(pairs)
+    header = bytearray(MAGIC + struct.pack("<IQQ", VERSION, len(tensors), len(pairs)))
+    for pair in pairs:
+        header += _text(pair.key) + struct.pack("<I", pair.kind) + _value(pair)
+    offset = 0
+    for tensor in tensors:
+        header += _text(tensor.name) + struct.pack("<I", len(tensor.shape))
+        header += b"".join(struct.pack("<Q", size) for size in tensor.shape[::-1])
+        header += struct.pack("<IQ", GGML_NUMBERS[tensor.encoding], offset)
+        offset += tensor.nbytes + -tensor.nbytes % alignment
+    file.write(header + bytes(-len(header) % alignment))
+    for tensor in tensors:
+        file.write(tensor.read())
+        file.write(bytes(-tensor.nbytes % alignment))
+        written(tensor.nbytes)
+
+
+def _text(value: str) -> bytes:
+    data = value.encode()
+    return struct.pack("<Q", len(data)) + data
+
+
+def _value(pair: GgufPair) -> bytes:
+    if pair.kind != ARRAY or not isinstance(pair.value, Sequence):
+        return _scalars(pair.kind, [pair.value])
+    count = struct.pack("<IQ", pair.item_kind, len(pair.value))
+    return count + _scalars(pair.item_kind, pair.value)
+
+
+def _scalars(kind: int, values: Iterable[object]) -> bytes:
+    if kind == STRING:
+        return b"".join(_text(str(value)) for value in values)
+    return b"".join(struct.pack("<" + SCALARS[kind], value) for value in values)

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError
-from assay.formats.checkpoint import Checkpoint
-from assay.formats.config import JsonFile, ModelConfig, TokenizerConfig
-from assay.formats.config_sizes import check_sizes
+from assay.formats.config import JsonFile, ModelConfig, TokenizerConfig, check_sizes
+from assay.formats.format import Checkpoint
 from assay.formats.huggingface.safetensors import read_safetensors, write_safetensors
 from assay.formats.tokenizer_json import TokenizerJson
 
@@ -81,19 +80,15 @@ def _is_tokenizer(tokenizer: TokenizerJson) -> bool:
     added = tokenizer.content.get("added_tokens", [])
     if not isinstance(model, dict) or not isinstance(added, list):
         return False
-    if any(
-        not isinstance(token, dict) or not {"id", "content", "special"} <= set(token)
-        for token in added
-    ):
+    fields = {"id", "content", "special"}
+    if not all(isinstance(token, dict) and fields <= set(token) for token in added):
         return False
     if not _are_numbers(token["id"] for token in added):
         return False
     if not _are_texts(token["content"] for token in added):
         return False
-    if model.get("type") != "BPE":
-        return True
     vocab, merges = model.get("vocab"), model.get("merges")
-    return (
+    return model.get("type") != "BPE" or (
         isinstance(vocab, dict)
         and isinstance(merges, list)
         and _are_numbers(vocab.values())

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import mmap
 import struct
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from assay.errors import ModelError
-from assay.formats.tensors import PLAIN, Tensor, sizes_of
+from assay.formats.tensors import PLAIN, Tensor, map_file, part_of, sizes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -84,8 +83,7 @@ def read_index(path: Path) -> SafetensorsIndex:
 def read_safetensors(path: Path) -> list[Tensor]:
     """Return the tensors of a file, in the order of its data, not yet read."""
     index = read_index(path)
-    with path.open("rb") as file:
-        data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    data = map_file(path)
     return [_tensor(path, entry, data) for entry in index.entries]
 
 
@@ -130,7 +128,7 @@ def _tensor(path: Path, entry: TensorEntry, data: memoryview) -> Tensor:
         raise _damaged(path, f"{name} has the type {entry.dtype}, which cannot be read here")
     if end > len(data) or end - start != sizes_of(entry.dtype, entry.shape)[0]:
         raise _damaged(path, f"{name} extends beyond the end of the file")
-    return Tensor(name, entry.dtype, entry.shape, end - start, lambda: data[start:end])
+    return Tensor(name, entry.dtype, entry.shape, end - start, part_of(data, start, end - start))
 
 
 def _damaged(path: Path, why: str) -> ModelError:

@@ -7,10 +7,8 @@ import os
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from assay.formats.apr.apr_file import NUMBERS, OURS, is_apr, read_apr, write_apr
 from assay.formats.apr.checkpoint import list_gguf_pairs, metadata_of, read
-from assay.formats.apr.file import is_apr, read_apr
-from assay.formats.apr.metadata import OURS
-from assay.formats.apr.write import NUMBERS, write_apr
 from assay.formats.format import Format, formats
 from assay.formats.stored import StoredModel, StoredSize, count_parameters, name_format
 
@@ -18,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from assay.formats.checkpoint import Checkpoint
-    from assay.formats.format import Written
+    from assay.formats.format import Checkpoint, Written
     from assay.formats.tensors import Tensor
 
 

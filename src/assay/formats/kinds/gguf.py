@@ -12,8 +12,7 @@ from assay.errors import ModelError
 from assay.formats.architectures import by_model_type, gguf_name, is_computed, with_rotary
 from assay.formats.format import Format, formats
 from assay.formats.gguf.checkpoint import file_type, pairs_of, read
-from assay.formats.gguf.file import describe_header, is_gguf, read_header
-from assay.formats.gguf.write import write_gguf
+from assay.formats.gguf.file import describe_header, is_gguf, read_header, write_gguf
 from assay.formats.rope import FREQUENCIES, llama3_divisors
 from assay.formats.stored import StoredSize
 from assay.formats.tensors import GGML_NUMBERS, Tensor, has_whole_rows
@@ -22,9 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from assay.formats.checkpoint import Checkpoint
     from assay.formats.config import ModelConfig
-    from assay.formats.format import Written
+    from assay.formats.format import Checkpoint, Written
 
 
 def _sizes(path: Path) -> list[StoredSize]:

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from assay.formats.checkpoint import Checkpoint
-    from assay.formats.format import Written
+    from assay.formats.format import Checkpoint, Written
 
 PACKED = {"U8", "I32", "U32"}
 

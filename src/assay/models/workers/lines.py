@@ -1,4 +1,4 @@
-"""Exchange the lines that ``workers.messages`` describes, on the worker's side."""
+"""Exchange the lines that ``engine_messages`` describes, on the worker's side."""
 
 from __future__ import annotations
 
@@ -9,28 +9,38 @@ import queue
 import sys
 import threading
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, TypeVar
+
+import numpy as np
 
 from assay.data import codec
+from assay.models.devices import proc_bytes
 from assay.models.model import Usage
-from assay.models.workers.messages import (
+from assay.models.workers.engine_messages import (
     TO_WORKER,
     AskUsage,
     EngineWorkerSettings,
     Fatal,
     Generated,
+    LogprobsReply,
     Pause,
     Ready,
+    Score,
     Scoring,
+    Tokenize,
+    TokensReply,
     decode,
     encode,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from assay.models.facts import EngineFacts
+    from numpy.typing import NDArray
+
+    from assay.models.model import EngineFacts
+
 
 S = TypeVar("S", bound=EngineWorkerSettings)
 MIB = 1 << 20
@@ -38,7 +48,7 @@ REPORT_S = 1.0  # between two reports of tokens
 
 
 class Lines(Generic[S]):
-    """Receive the harness's messages and send replies, from any thread.
+    """The harness's messages, and replies to them from any thread.
 
     The input is read from the start. Its end ends the process, even while it loads, because the
     harness has ended. Pauses tell workers that wait for a fuller batch to continue. ``kinds`` are
@@ -74,7 +84,15 @@ class Lines(Generic[S]):
         self.reply(facts)
         self.reply(Ready(used_gpu, in_hand, scoring))
 
-    def fatal(self, error: Exception) -> None:
+    @contextlib.contextmanager
+    def ending_on(self, kind: type[Exception]) -> Iterator[None]:
+        """End with the reason if such an error occurs inside."""
+        try:
+            yield
+        except kind as error:
+            self.fatal(error)
+
+    def fatal(self, error: Exception) -> NoReturn:
         """Report in one line why the model cannot be loaded or run, and end."""
         lines = str(error).strip().splitlines()
         self.reply(Fatal(lines[0] if lines else type(error).__name__))
@@ -107,12 +125,57 @@ class Lines(Generic[S]):
 
     def _usage(self) -> Usage:
         on_gpu = None if self._gpu_peak is None else round(self._gpu_peak() / MIB, 1)
-        return Usage(round(_peak_memory() / MIB, 1), on_gpu)
+        # getrusage would include the harness's memory at the start of this process.
+        return Usage(round(proc_bytes("/proc/self/status", "VmHWM") / MIB, 1), on_gpu)
 
 
-def _peak_memory() -> int:
-    """Return bytes. getrusage would include the harness's memory at the start of this process."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) * 1024
-    return 0
+class ScoringEngine(Protocol):
+    def tokenize(self, text: str, *, special: bool) -> list[int]: ...
+
+    def bytes_of(self, token: int) -> int: ...
+
+    def logits(self, tokens: Sequence[int]) -> NDArray[np.float32]:
+        """Return logits after every token."""
+        ...
+
+    def logprobs(self, sequences: Sequence[Sequence[int]], last: int) -> list[list[float]]:
+        """Return log-probabilities of the last tokens of each sequence, never of its first."""
+        ...
+
+
+def answer_question(
+    engine: ScoringEngine, question: Tokenize | Score, context: int
+) -> TokensReply | LogprobsReply:
+    """Return a reply in every case: without one the harness would wait forever."""
+    try:
+        if isinstance(question, Score):
+            return _score(engine, question, context)
+        tokens = engine.tokenize(question.text, special=question.special)
+        return TokensReply(tuple(tokens), engine.bytes_of(tokens[0]) if tokens else 0)
+    except Exception as error:
+        kind = TokensReply if isinstance(question, Tokenize) else LogprobsReply
+        return kind(error=str(error) or type(error).__name__)
+
+
+def _score(engine: ScoringEngine, question: Score, context: int) -> LogprobsReply:
+    sequences = question.sequences
+    if longest := [len(tokens) for tokens in sequences if len(tokens) > context]:
+        raise ValueError(f"{longest[0]} tokens do not fit into {context}")
+    if question.logits:
+        np.save(question.logits, engine.logits(sequences[0]))
+        return LogprobsReply()
+    shortest = min(map(len, sequences))
+    if shortest < 2:
+        raise ValueError("a single token has no probability")
+    found = engine.logprobs(sequences, min(question.last or shortest, shortest - 1))
+    return LogprobsReply(tuple(map(tuple, found)))
+
+
+def logprobs_of(logits: NDArray[np.float32], tokens: Sequence[int]) -> list[float]:
+    """Return each token's log-probability by the row before it. Long sums use double precision."""
+    found = []
+    for row, token in zip(logits, tokens, strict=True):
+        top = row.max()
+        total = np.exp(row - top).sum(dtype=np.float64)
+        found.append(float(row[token] - top) - float(np.log(total)))
+    return found

@@ -5,17 +5,16 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from assay.errors import ModelError
-from assay.formats.gaps import describe_missing
-from assay.formats.thoughts import has_thoughts
+from assay.formats.marks import describe_missing, thought_tags
 from assay.models import EngineOptions, LoadedOnDemand, Rendered, Usage, failed
-from assay.models.facts import EngineFacts
-from assay.models.gpu import driver_gpu
-from assay.models.model import join_answer
-from assay.models.settings import OFF, template_variables
-from assay.models.workers.messages import (
+from assay.models.devices import driver_gpu
+from assay.models.model import EngineFacts, join_answer
+from assay.models.options import OFF
+from assay.models.workers.engine_messages import (
     Ask,
     AskUsage,
     EngineWorkerSettings,
@@ -23,7 +22,6 @@ from assay.models.workers.messages import (
     Render,
     RenderReply,
     Reply,
-    TemplateSettings,
 )
 from assay.models.workers.process import EngineProcess, EngineWorker
 from assay.types import Completion, Decoding, Prompt, Request
@@ -31,7 +29,7 @@ from assay.types import Completion, Decoding, Prompt, Request
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from assay.formats.gaps import Gap
+    from assay.formats.marks import Gap
     from assay.progress import Reporter
     from assay.types import ModelIdentity
 
@@ -52,8 +50,7 @@ class ProcessModel(LoadedOnDemand, Generic[F]):
         self._worker = worker
         self.template = ""  # for chats; engines set both
         self.options = EngineOptions()
-        self._process: EngineProcess[F] | None = None
-        self._scoring: EngineProcess[F] | None = None  # where another module scores
+        self._processes: dict[str, EngineProcess[F]] = {}  # by module: one may score
         self._facts = worker.facts()  # nothing is known yet
 
     def set_environment(self, variables: Mapping[str, str]) -> None:
@@ -96,32 +93,19 @@ class ProcessModel(LoadedOnDemand, Generic[F]):
         return driver_gpu()
 
     @property
-    def _shares_process(self) -> bool:
-        """Return whether one process scores and generates."""
-        return self.scoring_module == self._worker.module
+    def _process(self) -> EngineProcess[F] | None:
+        return self._processes.get(self._worker.module)
 
     def scoring_process(self) -> EngineProcess[F]:
         """Return a loaded process that scores. ``end_scoring`` returns it."""
-        found = self._process if self._shares_process else self._scoring
-        if found is None or not found.has_settings:
-            settings = self.scoring_settings()
-            found = _renew(found, dataclasses.replace(self._worker, module=self.scoring_module))
-            if self._shares_process:
-                self._process = found
-            else:
-                self._scoring = found
-            found.load(settings)
-        if not found.is_loaded:
-            self._wait(found)
-        return found
-
-    def _wait(self, process: EngineProcess[F]) -> None:
-        """Wait until a process has loaded, and end it if that fails."""
-        try:
-            process.wait_until_loaded()
-        except BaseException:
-            self.end()
-            raise
+        process = self._begin_to_load(self.scoring_module, self.scoring_settings)
+        if not process.is_loaded:
+            try:
+                process.wait_until_loaded()
+            except BaseException:
+                self.end()
+                raise
+        return process
 
     def end_scoring(self, *, then_generate: bool = False) -> None:
         """End the process, unless the model is kept loaded.
@@ -132,22 +116,17 @@ class ProcessModel(LoadedOnDemand, Generic[F]):
         if not then_generate:
             if not self._kept:
                 self.end()
-        elif self._scoring is not None:
-            self._scoring.close()
-            self._scoring = None
+        elif self.scoring_module != self._worker.module and self.scoring_module in self._processes:
+            self._processes.pop(self.scoring_module).close()
 
     @property
-    def has_marks(self) -> bool:
-        """Return whether the model's texts may have marked thoughts."""
-        return self.identity.prompt_form == "chat" and has_thoughts(self.template)
+    def chat_template(self) -> str:
+        """Return the template if prompts are chats, otherwise an empty text."""
+        return self.template if self.identity.prompt_form == "chat" else ""
 
     @property
     def thinks(self) -> bool:
-        return self.has_marks and self.options.thinking != OFF
-
-    def template_settings(self) -> TemplateSettings:
-        """Return the settings that a worker needs to render the chat template."""
-        return TemplateSettings(self.options.thinking, template_variables(self.options))
+        return thought_tags(self.chat_template) is not None and self.options.thinking != OFF
 
     def render(self, prompt: Prompt) -> Rendered:
         with self.serving():
@@ -160,14 +139,15 @@ class ProcessModel(LoadedOnDemand, Generic[F]):
 
     @contextlib.contextmanager
     def start_early(self) -> Iterator[None]:
-        self._process = self._process or EngineProcess(self._worker)
+        if self._process is None:
+            self._processes[self._worker.module] = EngineProcess(self._worker)
         try:
             yield
         finally:
             self.end()
 
     def preload(self, decoding: Decoding) -> None:
-        self._begin_to_load(Request("", 0, Prompt(), decoding, 0))
+        self._begin_to_generate(Request("", 0, Prompt(), decoding, 0))
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
         waiting: dict[int, Request] = {}
@@ -196,16 +176,14 @@ class ProcessModel(LoadedOnDemand, Generic[F]):
             return self._process.reply(Usage)
 
     def close(self) -> None:
-        for process in (self._process, self._scoring):
-            if process is not None:
-                process.kill()
+        for process in list(self._processes.values()):
+            process.kill()
 
     def end(self) -> None:
         """End every loaded process. Only for the thread that reads the answers."""
-        for process in (self._process, self._scoring):
-            if process is not None:
-                process.close()
-        self._process = self._scoring = None
+        for process in self._processes.values():
+            process.close()
+        self._processes.clear()
 
     def _start(self, request: Request) -> EngineProcess[F]:
         process = self._process
@@ -215,18 +193,31 @@ class ProcessModel(LoadedOnDemand, Generic[F]):
             if process is not None and process.is_loaded:  # it only scored so far
                 process.send(self.start_generating(request))
             else:
-                process = self._begin_to_load(request)
+                process = self._begin_to_generate(request)
             process.wait_until_loaded()
             self._facts = process.facts
         return process
 
-    def _begin_to_load(self, typical: Request) -> EngineProcess[F]:
-        """Return the process, stored before it is loaded: close() can end the loading too."""
-        process = self._process
+    def _begin_to_generate(self, typical: Request) -> EngineProcess[F]:
+        return self._begin_to_load(self._worker.module, lambda: self.settings(typical))
+
+    def _begin_to_load(
+        self, module: str, settings: Callable[[], EngineWorkerSettings]
+    ) -> EngineProcess[F]:
+        """Return the module's process: one that waits for settings gets them, or a new one does.
+
+        The settings come first, because an error in them must not leave a process behind. The
+        process is stored before it is loaded: close() can end the loading too.
+        """
+        process = self._processes.get(module)
         if process is None or not process.has_settings:
-            settings = self.settings(typical)  # may raise an error, so no process is started yet
-            process = self._process = _renew(process, self._worker)
-            process.load(settings)
+            found = settings()
+            if process is None or not process.is_running:
+                if process is not None:
+                    process.close()
+                process = EngineProcess(dataclasses.replace(self._worker, module=module))
+                self._processes[module] = process
+            process.load(found)
         return process
 
     def _report_tokens(self, process: EngineProcess[F]) -> None:
@@ -240,15 +231,6 @@ class ProcessModel(LoadedOnDemand, Generic[F]):
 
         process.on_generated = report
         report(before)
-
-
-def _renew(process: EngineProcess[F] | None, worker: EngineWorker[F]) -> EngineProcess[F]:
-    """Return a process that waits for its settings: this one, or a new one if it has ended."""
-    if process is not None and process.is_running:
-        return process
-    if process is not None:
-        process.close()
-    return EngineProcess(worker)
 
 
 def _completion(process: EngineProcess[F], waiting: dict[int, Request]) -> Completion:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from assay.data import codec
 from assay.errors import UsageError
 from assay.models import EngineOptions
-from assay.models.settings import template_variables
 from assay.pipeline.batch.lines import BadLine, BatchPrompt, parse, read_lines
 from assay.pipeline.config import Sampling
 from assay.pipeline.prompt_settings import check_texts, complete_prompt, resolve_prompt_settings
@@ -133,7 +132,7 @@ def _conversation_setting(config: RunConfig) -> str:
         return "--system"
     if config.engine.thinking:
         return "--thinking"
-    has_variables = bool(template_variables(config.engine))
+    has_variables = bool(config.engine.template_variables)
     return f"--engine-option {TEMPLATE_VARIABLES}" if has_variables else ""
 
 

@@ -8,9 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import ModelError
+from assay.formats.apr.apr_file import (
+    HEADER,
+    OURS,
+    VOCABULARY,
+    AprFile,
+    AprMetadata,
+    check_sum,
+    read_apr,
+    read_head,
+)
 from assay.formats.apr.checkpoint import as_gguf, kept_tokenizer
-from assay.formats.apr.file import HEADER, AprFile, check_sum, read_apr, read_head
-from assay.formats.apr.metadata import OURS, VOCABULARY, AprMetadata
 from assay.formats.architectures import ARCHITECTURES
 from assay.formats.config import TokenizerConfig
 from assay.quality.check import contents

@@ -9,9 +9,8 @@ from typing import Any, Literal
 from assay.data import codec
 from assay.datasets.digests import look_up_sha256
 from assay.errors import AssayError
-from assay.formats.format import find_format, formats
+from assay.formats.format import bits_per_weight, find_format, formats
 from assay.formats.huggingface.folder import weights_digest
-from assay.formats.precision import bits_per_weight
 from assay.report.leaderboard.board import Baseline, ModelFacts
 from assay.runs.stores.bench_files import BenchFile, parse_bench
 from assay.types import ModelIdentity

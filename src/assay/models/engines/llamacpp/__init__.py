@@ -1,5 +1,5 @@
 """GGUF files, run by llama.cpp."""
 
-from assay.models.engines.llamacpp import engine
+from assay.models.engines.llamacpp import gguf_model
 
-__all__ = ["engine"]
+__all__ = ["gguf_model"]

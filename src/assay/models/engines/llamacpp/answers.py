@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from assay.models.too_long import describe_llama_error
-from assay.models.workers.messages import Reply
+from assay.models.model import describe_llama_error
+from assay.models.workers.engine_messages import Reply
 
 
 @dataclass(slots=True)

@@ -13,10 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from assay.models.engines.llamacpp.gguf_model import LlamaFacts, LlamaSettings
+from assay.models.engines.llamacpp.llama_worker import wants_gpu
+from assay.models.workers.engine_messages import Scoring
+from assay.models.workers.lines import Lines, answer_question, logprobs_of
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
+
 
 # Context: tokens, tokens per call, tokens per computation, sequences.
 CONTEXT_DEFAULTS = (512, 2048, 512, 1)
@@ -85,8 +92,14 @@ class NativeModel:
         piece = self._lib.llama_token_to_piece(self._vocabulary, token, room, len(room), 0, False)
         return max(0, int(piece))
 
-    def logits(self, tokens: Sequence[int], last: int) -> NDArray[np.float32]:
-        """Return logits after each of the last tokens. The next call overwrites the array."""
+    def logprobs(self, sequences: Sequence[Sequence[int]], last: int) -> list[list[float]]:
+        return [
+            logprobs_of(self.logits(tokens, last + 1)[:-1], tokens[-last:]) for tokens in sequences
+        ]
+
+    def logits(self, tokens: Sequence[int], last: int = 0) -> NDArray[np.float32]:
+        """Return logits after each of the last tokens (0: all). The next call overwrites them."""
+        last = last or len(tokens)
         lib, batch = self._lib, self._batch
         lib.llama_memory_clear(lib.llama_get_memory(self._context), True)
         batch.n_tokens = len(tokens)
@@ -149,3 +162,20 @@ def _library(path: str) -> Any:
         function = getattr(lib, name)
         function.restype, function.argtypes = result, arguments
     return lib
+
+
+def main() -> None:
+    lines = Lines(LlamaSettings)
+    settings, threads = lines.settings, lines.settings.options.threads
+    with lines.ending_on(Exception):
+        use_gpu = wants_gpu(settings.options.device)
+        model = NativeModel(settings.path, settings.context, threads, use_gpu=use_gpu)
+    facts = LlamaFacts(device="gpu" if use_gpu else "cpu", threads=threads)
+    scoring = Scoring(context=model.context, at_once=1)
+    lines.ready(facts, used_gpu=use_gpu, in_hand=0, scoring=scoring)
+    while True:
+        lines.reply(answer_question(model, lines.requests.get(), model.context))
+
+
+if __name__ == "__main__":
+    main()

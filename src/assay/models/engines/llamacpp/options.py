@@ -6,8 +6,8 @@ import enum
 import os
 from typing import TYPE_CHECKING, Any
 
-from assay.models.named_values import NamedValue, by_name
-from assay.models.settings import explain_reserved
+from assay.errors import UsageError
+from assay.models.options import NamedValue, by_name, refuse_reserved
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -53,20 +53,18 @@ KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "
 
 
 def check_option_names(options: Iterable[NamedValue]) -> None:
-    """Raise ValueError for a name that is not an option of llama.cpp here."""
-    for name in (option.name for option in options):
-        if why := explain_reserved(name, RESERVED):
-            raise ValueError(why)
-        if name not in KNOWN:
-            raise ValueError(
-                f"--engine-option {name}: is not a setting of llama.cpp that assay can change. Use "
-                f"one of chat_template_kwargs, {', '.join(sorted(KNOWN))}."
+    """Raise UsageError for a name that is not an option of llama.cpp here."""
+    for option in options:
+        refuse_reserved([option], RESERVED)
+        if option.name not in KNOWN:
+            raise UsageError(
+                f"--engine-option {option.name}: is not a setting of llama.cpp that assay can "
+                f"change. Use one of chat_template_kwargs, {', '.join(sorted(KNOWN))}."
             )
 
 
 def apply_options(params: Any, options: Sequence[NamedValue]) -> None:
     """Set attributes of CommonParams. Raise ValueError if a value does not fit."""
-    check_option_names(options)
     for name, value in by_name(options).items():
         *outer, last = name.split(".")
         target = params

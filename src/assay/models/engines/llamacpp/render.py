@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
+import os
 import queue
+import resource
+import subprocess
+import sys
 import threading
 import time
 import urllib.error
@@ -12,20 +18,35 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.data import codec
+from assay.datasets import cache_dir
+from assay.errors import ModelError
+from assay.models.devices import proc_bytes
 from assay.models.model import Rendered
-from assay.models.named_values import NamedValue, by_name
-from assay.models.workers.gap_prompt import gap_prompt
-from assay.models.workers.messages import RenderReply
-from assay.models.workers.prompt_tokens import render_chat
-from assay.models.workers.template_process import MEMORY, SECONDS, TemplateLimitError
+from assay.models.options import NamedValue, by_name
+from assay.models.workers.engine_messages import RenderReply
+from assay.models.workers.prompt_tokens import (
+    MEMORY,
+    PROBE,
+    SECONDS,
+    TemplateLimitError,
+    gap_prompt,
+    render_chat,
+)
+from assay.types import Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from assay.formats.gaps import Gap
-    from assay.types import Message, Prompt
+    from assay.formats.marks import Gap
+    from assay.types import Prompt
+
+    Template = Callable[[Sequence[Message]], str]
+
 
 LOOK_EVERY_S = 0.1
+# Limits of a process that tries a template: CPU time, so that a slow disk makes no difference.
+TRY_CPU_S, TRY_WALL_S, TRY_MEMORY = 5, 300.0, 2 << 30
+HARMLESS = "chatml"
 
 
 def added_start(address: str) -> str:
@@ -35,15 +56,15 @@ def added_start(address: str) -> str:
 
 
 def render_prompt(
-    address: str, prompt: Prompt, variables: Sequence[NamedValue] = (), gap: Gap | None = None
+    address: str, prompt: Prompt, template: Template, gap: Gap | None = None
 ) -> RenderReply:
-    """Return the prompt as the model gets it."""
+    """Return the prompt as the model gets it. ``template`` renders messages."""
     if gap is not None:
         return _render_gap(address, prompt, gap)
     text = prompt.text.removeprefix(added_start(address))
     try:
         if prompt.messages:
-            text = render_chat(template_of(address, variables), prompt)
+            text = render_chat(template, prompt)
         # As for a completion: with a first token if the model expects one, special tokens parsed.
         ways = {"add_special": True, "parse_special": True, "with_pieces": True}
         tokens = _request(f"{address}/tokenize", {"content": text, **ways})["tokens"]
@@ -67,13 +88,12 @@ def infill_tokens(address: str, prompt: Prompt, gap: Gap) -> list[int]:
 def _render_gap(address: str, prompt: Prompt, gap: Gap) -> RenderReply:
     ids = infill_tokens(address, prompt, gap)
     marks = dict(zip(gap.ids, gap.tokens, strict=True))
-    pieces = (marks.get(token) or _piece(address, token) for token in ids)
+    pieces = (
+        marks.get(token) or str(_request(f"{address}/detokenize", {"tokens": [token]})["content"])
+        for token in ids
+    )
     text = gap.tokens.mark(prompt.text, prompt.suffix or "")
     return RenderReply(Rendered(text, tuple(ids), tuple(pieces)))
-
-
-def _piece(address: str, token: int) -> str:
-    return str(_request(f"{address}/detokenize", {"tokens": [token]})["content"])
 
 
 def apply_template(
@@ -83,13 +103,6 @@ def apply_template(
     said = [codec.to_json(message) for message in messages]
     body = {"messages": said, "chat_template_kwargs": by_name(variables)}
     return str(_request(f"{address}/apply-template", body)["prompt"])
-
-
-def template_of(
-    address: str, variables: Sequence[NamedValue]
-) -> Callable[[Sequence[Message]], str]:
-    """Return a function that renders messages within limits."""
-    return lambda messages: render_within_limits(address, messages, variables)
 
 
 def render_within_limits(
@@ -132,10 +145,7 @@ def render_within_limits(
 
 def _own_memory() -> int:
     """Return the bytes that belong to this process alone, without the files that it has mapped."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("RssAnon:"):
-            return int(line.split()[1]) * 1024
-    return 0
+    return proc_bytes("/proc/self/status", "RssAnon")
 
 
 def _request(address: str, body: object = None) -> Any:
@@ -152,3 +162,72 @@ def _request(address: str, body: object = None) -> Any:
 def _text(piece: str | list[int]) -> str:
     """Return a token's text. Parts of a character arrive as bytes."""
     return piece if isinstance(piece, str) else bytes(piece).decode(errors="replace")
+
+
+def check_template(path: Path, known_by: str) -> None:
+    """Raise ModelError if llama.cpp cannot render the file's chat template within the limits.
+
+    llama.cpp renders the template while it loads a file, to detect its features, without a limit of
+    time or memory. So a process of this module tries it first.
+    ``known_by`` names template, tokenizer and llama.cpp. A passed check is cached under it.
+    """
+    note = cache_dir() / "templates" / hashlib.sha256(known_by.encode()).hexdigest()
+    if note.exists():
+        return
+    if not _can_render(path):
+        # Ignore other reasons, such as a damaged file: the engine has a better message for them.
+        if _can_render(path, HARMLESS):
+            raise ModelError(
+                f"{path}: rendering its chat template takes more than {TRY_CPU_S} s or "
+                f"{TRY_MEMORY >> 30} GB. Do not use this file, or repair its template."
+            )
+        return
+    with contextlib.suppress(OSError):  # without a cache it is slower, nothing else
+        note.parent.mkdir(parents=True, exist_ok=True)
+        note.touch()
+
+
+def _can_render(path: Path, template: str = "") -> bool:
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "assay.models.engines.llamacpp.render", str(path), template],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "GGML_NO_BACKTRACE": "1"},
+            timeout=TRY_WALL_S,
+            start_new_session=True,
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    return done.returncode == 0
+
+
+def main(path: str, template: str) -> None:
+    """Load as little of the file as possible, and render one message within the limits."""
+    import xllamacpp
+
+    params = xllamacpp.CommonParams()
+    params.model.path = path
+    params.chat_template = template
+    params.n_ctx, params.n_batch, params.n_ubatch, params.n_parallel = 256, 32, 32, 1
+    params.n_gpu_layers = params.verbosity = 0
+    params.warmup = params.fit_params = False
+    params.no_extra_bufts = True  # weights stay as they are in the file
+    params.n_threads_http = params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
+    for kind, most in (
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_CPU, TRY_CPU_S),
+        (resource.RLIMIT_DATA, TRY_MEMORY),
+    ):
+        hard = resource.getrlimit(kind)[1]
+        limit = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(kind, (limit, limit))
+    server = xllamacpp.Server(params)
+    with contextlib.suppress(ValueError):  # it may refuse this message
+        apply_template(server.listening_address, PROBE)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

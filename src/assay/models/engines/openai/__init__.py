@@ -1,5 +1,5 @@
 """Use servers with OpenAI's interface."""
 
-from assay.models.engines.openai import engine
+from assay.models.engines.openai import openai_model
 
-__all__ = ["engine"]
+__all__ = ["openai_model"]

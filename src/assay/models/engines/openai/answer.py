@@ -1,9 +1,109 @@
-"""Collect a server's answer chunk by chunk."""
+"""Read what a server answers: its list of models, and completions chunk by chunk."""
 
 from __future__ import annotations
 
+import json
 import statistics
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from assay.models.options import NamedValue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from assay.models import EngineOptions
+
+
+SECONDS_PER_TOKEN = 1.0  # slower than any server that a run would wait for
+# One chunk of a stream per token: 300 bytes at vLLM, up to 1,000 with log-probabilities.
+BYTES_PER_TOKEN, MORE_BYTES = 4096, 1 << 20
+# The longest tokens of the large vocabularies have 128 characters.
+CHARACTERS_PER_TOKEN, MORE_CHARACTERS = 512, 4096
+LISTING_S = 60.0
+LISTING_BYTES = 1 << 23  # the longest listings of hosted services have a million
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerLimits:
+    """Limits of one answer; an answer beyond one of them is a failed one."""
+
+    seconds: float
+    bytes: int
+    characters: int = 0
+
+
+LISTING = AnswerLimits(LISTING_S, LISTING_BYTES)
+
+
+def answer_limits(max_tokens: int, options: EngineOptions) -> AnswerLimits:
+    """Return the limits for a completion of up to ``max_tokens``."""
+    return AnswerLimits(
+        options.answer_timeout or options.timeout + max_tokens * SECONDS_PER_TOKEN,
+        MORE_BYTES + max_tokens * BYTES_PER_TOKEN,
+        MORE_CHARACTERS + max_tokens * CHARACTERS_PER_TOKEN,
+    )
+
+
+def events(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the text after each ``data:``. Yield an event cut off by the end as far as it came.
+
+    Lines end at line feeds alone: JSON may hold the other characters that Python splits lines at.
+    """
+    data: list[bytes] = []
+    for line in _lines(pieces):
+        if line.startswith(b"data:"):
+            data.append(line[5:].removeprefix(b" "))
+        elif not line and data:
+            yield b"\n".join(data)
+            data = []
+    if data:
+        yield b"\n".join(data)
+
+
+def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    begun: list[bytes] = []
+    for piece in pieces:
+        first, *rest = piece.split(b"\n")
+        begun.append(first)
+        for line in rest:
+            yield b"".join(begun).removesuffix(b"\r")
+            begun = [line]
+    yield b"".join(begun).removesuffix(b"\r")
+
+
+# Facts about a model that a restart of the server does not change. ``created`` changes.
+LASTING = ("root", "owned_by")
+LASTING_META = ("n_params", "n_vocab", "n_embd", "size")  # llama.cpp's
+
+
+@dataclass(frozen=True, slots=True)
+class ListedModel:
+    """A listed model. ``lasting`` holds the facts that a restart of the server does not change."""
+
+    name: str
+    lasting: tuple[NamedValue, ...] = ()
+
+
+def parse_listing(answer: Any) -> list[ListedModel]:
+    """Parse the models out of an answer in any of several shapes. Skip other entries."""
+    listed = answer.get("data") if isinstance(answer, dict) else answer
+    if not isinstance(listed, list):
+        return []
+    return [
+        ListedModel(model["id"], _lasting(model))
+        for model in listed
+        if isinstance(model, dict) and isinstance(model.get("id"), str)
+    ]
+
+
+def _lasting(answer: Any) -> tuple[NamedValue, ...]:
+    meta = answer.get("meta")
+    about = meta if isinstance(meta, dict) else {}
+    found = [(name, answer[name]) for name in LASTING if name in answer]
+    found += [(name, about[name]) for name in LASTING_META if name in about]
+    return tuple(NamedValue(name, json.dumps(value)) for name, value in found)
+
 
 MOST_TOKENS = 1 << 40  # the largest token count that is accepted from a server
 

@@ -7,8 +7,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from assay.models.named_values import NamedValue, by_name
-from assay.models.settings import own_options, refuse_reserved, template_variables
+from assay.models.options import (
+    NamedValue,
+    by_name,
+    refuse_reserved,
+)
 from assay.protocol import TEMPLATE_VARIABLES
 from assay.types import Message
 
@@ -136,7 +139,7 @@ def request_body(
 
 def extra_fields(options: EngineOptions) -> tuple[NamedValue, ...]:
     """Return the request fields that the user names. Raise UsageError for a reserved one."""
-    own, variables = own_options(options), template_variables(options)
+    own, variables = options.own_options, options.template_variables
     refuse_reserved(own, RESERVED)
     if not variables:
         return own

@@ -74,8 +74,9 @@ class Client:
         self._expired = threading.Event()
 
     @contextlib.contextmanager
-    def stream(self, method: str, url: str, body: bytes | None) -> Iterator[httpx.Response]:
+    def stream(self, url: str, body: bytes | None) -> Iterator[httpx.Response]:
         """Send a request. Redirects are not followed, so that the key goes nowhere else."""
+        method = "GET" if body is None else "POST"
         headers = {} if body is None else {"Content-Type": "application/json"}
         traced = {"trace": self._trace}
         with self._http.stream(

@@ -14,17 +14,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError
-from assay.formats.gaps import FORMS, GapTokens, describe_missing
+from assay.formats.marks import FORMS, GapTokens, describe_missing
+from assay.models.engines.openai.answer import AnswerLimits
 from assay.models.engines.openai.body import CONTINUE
-from assay.models.engines.openai.limits import AnswerLimits
-from assay.models.engines.openai.server import PassingError, ServerRefusedError
-from assay.models.named_values import by_name
+from assay.models.engines.openai.model_server import PassingError, ServerRefusedError
+from assay.models.options import by_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from assay.models.engines.openai.server import ModelServer
-    from assay.models.named_values import NamedValue
+    from assay.models.engines.openai.model_server import ModelServer
+    from assay.models.options import NamedValue
 
 INFILL, COMPLETIONS, TOKENIZE = "/infill", "completions", "/tokenize"
 CHAT, APPLY_TEMPLATE, BEGUN = "chat/completions", "/apply-template", "One, two,"
@@ -34,7 +34,7 @@ PROBE_LIMITS = AnswerLimits(60.0, 1 << 20, 1 << 12)
 
 @dataclass(frozen=True, slots=True)
 class InfillWay:
-    """Describe a server's way to get prefix and suffix. ``tokens`` are put around them here."""
+    """A server's way to get prefix and suffix. ``tokens`` are put around them here."""
 
     endpoint: str
     tokens: GapTokens | None = None
@@ -111,12 +111,8 @@ def _suffix_way(server: ModelServer, model: str) -> InfillWay | None:
 
 def _is_token(server: ModelServer, model: str, text: str) -> bool:
     """Return whether a text is one token, as vLLM's server splits it."""
-    body = {"prompt": text, "add_special_tokens": False}
-    try:
-        found = server.ask(TOKENIZE, _encode(model, body), PROBE_LIMITS)
-    except (ServerRefusedError, ModelError, PassingError):
-        return False
-    return isinstance(found, dict) and found.get("count") == 1
+    answer = _try_ask(server, TOKENIZE, model, {"prompt": text, "add_special_tokens": False})
+    return bool(answer.get("count") == 1)
 
 
 def check_continuing(server: ModelServer, model: str, extra: Sequence[NamedValue]) -> None:
@@ -148,12 +144,17 @@ def _apply_template(
 ) -> str | None:
     """Return messages as llama.cpp's server renders them, or None from another server."""
     body = {"messages": messages, **by_name(extra)}
-    try:
-        found = server.ask(APPLY_TEMPLATE, _encode(model, body), PROBE_LIMITS)
-    except (ServerRefusedError, ModelError, PassingError):
-        return None
-    text = found.get("prompt") if isinstance(found, dict) else None
+    text = _try_ask(server, APPLY_TEMPLATE, model, body).get("prompt")
     return text if isinstance(text, str) else None
+
+
+def _try_ask(server: ModelServer, endpoint: str, model: str, body: dict[str, Any]) -> Any:
+    """Return the object that a server answers; an empty one if it answers anything else."""
+    try:
+        answer = server.ask(endpoint, _encode(model, body), PROBE_LIMITS)
+    except (ServerRefusedError, ModelError, PassingError):
+        return {}
+    return answer if isinstance(answer, dict) else {}
 
 
 def _cannot_continue(model: str, why: str) -> ModelError:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from typing import TYPE_CHECKING, Literal
 
 from assay.errors import ModelError
 from assay.models import failed
+from assay.models.engines.openai.answer import answer_limits
 from assay.models.engines.openai.body import (
     DISPENSABLE,
     extra_fields,
     refused_fields,
     request_body,
 )
-from assay.models.engines.openai.limits import answer_limits
-from assay.models.engines.openai.rate_limiter import RateLimiter, pause_s
-from assay.models.engines.openai.server import (
+from assay.models.engines.openai.model_server import (
     ModelServer,
     PassingError,
     ServerAddress,
@@ -30,12 +30,54 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from assay.models import EngineOptions
-    from assay.models.engines.openai.answer import PartialCompletion
+    from assay.models.engines.openai.answer import ListedModel, PartialCompletion
     from assay.models.engines.openai.infilling import InfillWay
-    from assay.models.engines.openai.listing import ListedModel
     from assay.types import Request
 
     T = TypeVar("T")
+
+
+FIRST_PAUSE_S = 1.0
+LONGEST_PAUSE_S = 60.0
+LOOK_AGAIN_S = 0.5
+
+
+class RateLimiter:
+    """A limit that spreads requests evenly over the minute, from any thread; 0 means none."""
+
+    def __init__(self, requests_per_minute: float, tokens_per_minute: float) -> None:
+        self._request_s = 60 / requests_per_minute if requests_per_minute else 0.0
+        self._token_s = 60 / tokens_per_minute if tokens_per_minute else 0.0
+        self._requests_from = self._tokens_from = self._held_until = 0.0
+        self._lock = threading.Lock()
+
+    def wait_s(self, tokens: int) -> float:
+        """Return 0 and admit the request, or return the seconds to wait before asking again."""
+        with self._lock:
+            now = time.monotonic()
+            wait = max(self._requests_from, self._tokens_from, self._held_until) - now
+            if wait > 0:
+                # Others may give tokens back in the meantime.
+                return min(wait, LOOK_AGAIN_S)
+            self._requests_from = now + self._request_s
+            self._tokens_from = max(self._tokens_from, now) + tokens * self._token_s
+            return 0.0
+
+    def settle(self, estimate: int, used: int) -> None:
+        """Correct the count of an admitted request from ``estimate`` to ``used`` tokens."""
+        with self._lock:
+            self._tokens_from -= (estimate - used) * self._token_s
+
+    def hold(self, seconds: float) -> None:
+        """Admit nothing for so many seconds, as the server demands."""
+        with self._lock:
+            self._held_until = max(self._held_until, time.monotonic() + seconds)
+
+
+def pause_s(failed: int) -> float:
+    """Return the seconds before the next try: doubled after each failure, with jitter."""
+    return random.uniform(0.5, 1.5) * min(FIRST_PAUSE_S * 2.0 ** (failed - 1), LONGEST_PAUSE_S)
+
 
 TRIES = 7
 SLOW_TRIES = 2  # each of them took all the time that an answer may take
@@ -44,7 +86,7 @@ CHARACTERS_PER_TOKEN = 4  # a guess, corrected as soon as the server has counted
 
 
 class Session:
-    """Complete requests in many threads. ``complete`` returns soon once ``stopped`` is set."""
+    """Requests to one server in many threads. They return soon once ``stopped`` is set."""
 
     def __init__(
         self,

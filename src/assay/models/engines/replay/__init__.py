@@ -1,5 +1,5 @@
 """Replay recorded completions in place of a model."""
 
-from assay.models.engines.replay import engine
+from assay.models.engines.replay import replay_model
 
-__all__ = ["engine"]
+__all__ = ["replay_model"]

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.errors import ModelError
-from assay.formats.apr.file import is_apr, read_apr
+from assay.formats.apr.apr_file import is_apr, read_apr
 from assay.models import Backend, backends
-from assay.models.engines.torch.engine import TorchModel, open_file
+from assay.models.engines.torch.torch_model import TorchModel, open_file
 from assay.models.options import LOCAL_OPTIONS
 
 if TYPE_CHECKING:

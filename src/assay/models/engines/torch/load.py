@@ -1,4 +1,4 @@
-"""Load a model and its tokenizer into torch, in any format."""
+"""Load a model and its tokenizer into torch, in any format, and score tokens with it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,17 @@ from transformers import (
 )
 
 from assay.formats.format import read_checkpoint
-from assay.models.engines.torch.settings import TorchFacts, TorchSettings
+from assay.models.engines.torch.torch_model import TorchFacts, TorchSettings
 from assay.models.engines.torch.weights import read_weights
-from assay.models.named_values import NamedValue, by_name
+from assay.models.options import EngineOptions, by_name
 from assay.work.machine import usable_cores
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
 
 # Tokens that end an answer in some family. Models do not always declare all of theirs.
 TURN_ENDS = (
@@ -62,17 +66,17 @@ def set_threads(count: int) -> None:
 
 def load(settings: TorchSettings) -> Loaded:
     """Load a folder, or a file that ``read_checkpoint`` reads."""
-    device = settings.device
+    device, adapter = settings.options.device, settings.options.adapter
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     if device == "cuda" and not torch.cuda.is_available():
         raise ValueError("torch finds no GPU. Use --device cpu, or install torch for this GPU.")
     read = _from_folder if Path(settings.path).is_dir() else _from_file
     model, tokenizer = read(settings)
-    if settings.adapter:
+    if adapter:
         from peft import PeftModel
 
-        model = PeftModel.from_pretrained(model, settings.adapter).merge_and_unload()
+        model = PeftModel.from_pretrained(model, adapter).merge_and_unload()
     model.eval()
     return Loaded(
         model,
@@ -85,9 +89,9 @@ def load(settings: TorchSettings) -> Loaded:
 
 
 def _from_folder(settings: TorchSettings) -> tuple[Any, Any]:
-    path, device, dtype = settings.path, settings.device, DTYPES[settings.dtype]
+    path, device, dtype = settings.path, settings.options.device, DTYPES[settings.options.dtype]
     config = AutoConfig.from_pretrained(path)
-    _override(config, settings.overrides)
+    _override(config, settings.options)
     if getattr(config, "quantization_config", None):
         # bitsandbytes, GPTQ, AWQ: their own loaders choose number formats.
         model = AutoModelForCausalLM.from_pretrained(path, config=config, device_map={"": device})
@@ -96,9 +100,9 @@ def _from_folder(settings: TorchSettings) -> tuple[Any, Any]:
     return model, AutoTokenizer.from_pretrained(path)
 
 
-def _override(config: Any, overrides: Sequence[NamedValue]) -> None:
+def _override(config: Any, options: EngineOptions) -> None:
     """Change settings that the configuration has. Raise ValueError for others."""
-    for name, value in by_name(overrides).items():
+    for name, value in by_name(options.own_options).items():
         if name.startswith("_") or name not in config.to_dict():
             raise ValueError(
                 f"--engine-option {name}: the configuration of the model has no such setting. "
@@ -108,15 +112,16 @@ def _override(config: Any, overrides: Sequence[NamedValue]) -> None:
 
 
 def _from_file(settings: TorchSettings) -> tuple[Any, Any]:
-    checkpoint, dtype = read_checkpoint(Path(settings.path)), DTYPES[settings.dtype]
+    device, dtype = settings.options.device, DTYPES[settings.options.dtype]
+    checkpoint = read_checkpoint(Path(settings.path))
     config = AutoConfig.for_model(**checkpoint.config.content)
-    _override(config, settings.overrides)
+    _override(config, settings.options)
     with torch.device("meta"):  # shapes without numbers
         empty = AutoModelForCausalLM.from_config(config, dtype=dtype)
-    weights = read_weights(checkpoint.hf_tensors(), empty, settings.device)
+    weights = read_weights(checkpoint.hf_tensors(), empty, device)
     # As for a folder: tie tied weights, and compute buffers that no file has.
     model = type(empty).from_pretrained(
-        None, config=config, state_dict=weights, dtype=dtype, device_map={"": settings.device}
+        None, config=config, state_dict=weights, dtype=dtype, device_map={"": device}
     )
     model.generation_config = GenerationConfig(**checkpoint.generation_config.content)
     with tempfile.TemporaryDirectory() as folder:
@@ -136,3 +141,55 @@ def _ends(model: Any, tokenizer: Any) -> tuple[int, ...]:
     ends = set(TURN_ENDS) - ({"<|end|>"} if "<|channel|>" in known else set())
     found |= {tokenizer.eos_token_id, *(known[text] for text in ends if text in known)}
     return tuple(sorted(token for token in found if token is not None))
+
+
+AT_ONCE = {"cpu": 1, "cuda": 16}  # sequences in one pass; a CPU is as fast with one
+
+
+class TorchScores:
+    """Scores by the attention that the model had when this was created: transformers' own."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        self._loaded = loaded
+        self._attention = loaded.model.config._attn_implementation
+
+    def tokenize(self, text: str, *, special: bool) -> list[int]:
+        tokenizer = self._loaded.tokenizer
+        tokens: list[int] = tokenizer.encode(
+            text, add_special_tokens=True, split_special_tokens=not special
+        )
+        return tokens
+
+    def bytes_of(self, token: int) -> int:
+        text: str = self._loaded.tokenizer.decode(
+            [token], skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
+        return len(text.encode())
+
+    def logits(self, tokens: Sequence[int]) -> NDArray[np.float32]:
+        found: NDArray[np.float32] = (
+            self._compute_logits([list(tokens)], 0)[0].float().cpu().numpy()
+        )
+        return found
+
+    def logprobs(self, sequences: Sequence[Sequence[int]], last: int) -> list[list[float]]:
+        """Return log-probabilities. Sequences of equal length are computed together."""
+        if len({len(tokens) for tokens in sequences}) > 1:
+            return [self.logprobs([tokens], last)[0] for tokens in sequences]
+        logits = self._compute_logits(sequences, last + 1)[:, :-1]
+        wanted = torch.tensor([tokens[-last:] for tokens in sequences], device=logits.device)
+        found = [
+            row.float().log_softmax(-1).gather(-1, token[:, None])[:, 0].cpu()
+            for row, token in zip(logits, wanted, strict=True)
+        ]
+        return [row.double().tolist() for row in found]
+
+    def _compute_logits(self, sequences: Sequence[Sequence[int]], last: int) -> Any:
+        model = self._loaded.model
+        tokens = torch.tensor(sequences, device=self._loaded.device)
+        generating = model.config._attn_implementation  # the slots' own, if there are any
+        model.set_attn_implementation(self._attention)
+        try:
+            return model(tokens, logits_to_keep=last, use_cache=False).logits
+        finally:
+            model.set_attn_implementation(generating)

@@ -7,10 +7,11 @@ depend on the batch or on the order, as long as the logits do not.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import torch
+import torch
+
+from assay.models.engines.torch.fused import log_sum_exp
 
 # splitmix64's multipliers as signed numbers, and odd numbers that spread the parts of the key.
 MIX = (-4658895280553007687, -7723592293110705685)
@@ -39,10 +40,11 @@ class SamplingSettings:
     repetition_penalty: torch.Tensor
 
     def of(self, rows: slice) -> SamplingSettings:
-        return SamplingSettings(*(getattr(self, field.name)[rows] for field in fields(self)))
+        return SamplingSettings(*(state[rows] for state in self.by_name().values()))
 
-    def all(self) -> tuple[torch.Tensor, ...]:
-        return tuple(getattr(self, field.name) for field in fields(self))
+    def by_name(self) -> dict[str, torch.Tensor]:
+        """Return the settings by their names, which are those of ``Decoding``."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def choose(
@@ -56,8 +58,6 @@ def choose(
 
     ``seen`` marks the tokens of each sequence so far, for the repetition penalty.
     """
-    from assay.models.engines.torch.fused import log_sum_exp
-
     changed = logits if seen is None else penalise(logits, seen, settings.repetition_penalty)
     token = _choose(changed, made, settings, choice)
     return token, logits.gather(1, token[:, None])[:, 0].float() - log_sum_exp(logits)
@@ -65,8 +65,6 @@ def choose(
 
 def penalise(logits: torch.Tensor, seen: torch.Tensor, penalty: torch.Tensor) -> torch.Tensor:
     """Return logits with those of seen tokens reduced, as transformers does."""
-    import torch
-
     by = penalty[:, None].to(logits.dtype)
     return torch.where(seen, torch.where(logits > 0, logits / by, logits * by), logits)
 
@@ -75,8 +73,6 @@ def _choose(
     logits: torch.Tensor, made: torch.Tensor, settings: SamplingSettings, choice: SamplingFeatures
 ) -> torch.Tensor:
     """Return a token for every row."""
-    import torch
-
     if choice.width == 1:
         return logits.max(dim=-1).indices
     if choice.width or choice.nucleus:
@@ -105,8 +101,6 @@ def _choose(
 
 def gumbel(seed: Any, made: Any, token: torch.Tensor) -> torch.Tensor:
     """Return standard Gumbel noise. The largest of logit + noise is a sample of the softmax."""
-    import torch
-
     key = seed * SPREAD[0] + made * SPREAD[1] + token * SPREAD[2]
     for shift, factor in zip((30, 27), MIX, strict=True):
         key = (key ^ _shift_right(key, shift)) * factor

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from transformers import Cache
 
-from assay.models.engines.torch import attention as hf_attention
+from assay.models.engines.torch import fused as hf_attention
 from assay.models.engines.torch.fused import fuse
 from assay.models.engines.torch.sampling import SamplingFeatures, SamplingSettings, choose
+from assay.types import Decoding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,21 +40,8 @@ class Prefilled:
         return int(self.keys.shape[2])
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """Settings for the continuation of one sequence."""
-
-    new_tokens: int
-    temperature: float
-    top_k: int
-    top_p: float
-    seed: int
-    min_p: float = 0.0
-    repetition_penalty: float = 1.0
-
-
 class _Gathering(Cache):  # type: ignore[misc]
-    """Collect the keys and values that a forward pass over prompts computes."""
+    """The keys and values that a forward pass over prompts computes."""
 
     def __init__(self) -> None:
         super().__init__(layers=[])
@@ -178,7 +166,7 @@ class Slots:
         self._vocabulary = typical.logits.shape[-1]
         self._ends = torch.tensor(list(ends), device=device)
 
-    def place(self, begun: Sequence[tuple[Prefilled, Sequence[Wish]]]) -> None:
+    def place(self, begun: Sequence[tuple[Prefilled, Sequence[Decoding]]]) -> None:
         """Start sequences in the next free slots: for each prompt, one per wish."""
         wishes = [wish for _, of_prompt in begun for wish in of_prompt]
         prompts = [prompt for prompt, of_prompt in begun for _ in of_prompt]
@@ -192,17 +180,12 @@ class Slots:
             self.values[:, rows, :, : prompt.length] = prompt.values[:, None]
         rows = slice(first, last)
         self._made[rows], self._logprob[rows], self._done[rows] = 0, 0, False
-        settings = self._settings
+        settings = self._settings.by_name().items()
         for state, values in (
             # The position of the last token that was read. The next token follows it.
             (self.position, [prompt.length - 1 for prompt in prompts]),
-            (self._wanted, [wish.new_tokens for wish in wishes]),
-            (settings.temperature, [wish.temperature for wish in wishes]),
-            (settings.top_k, [wish.top_k for wish in wishes]),
-            (settings.top_p, [wish.top_p for wish in wishes]),
-            (settings.seed, [wish.seed for wish in wishes]),
-            (settings.min_p, [wish.min_p for wish in wishes]),
-            (settings.repetition_penalty, [wish.repetition_penalty for wish in wishes]),
+            (self._wanted, [wish.max_tokens for wish in wishes]),
+            *((state, [getattr(wish, name) for wish in wishes]) for name, state in settings),
         ):
             state[rows] = torch.tensor(values, dtype=state.dtype)
         logits = torch.stack([prompt.logits for prompt in prompts])
@@ -229,10 +212,12 @@ class Slots:
         if self.uses_graphs:
             rows = min(self.size, next((size for size in SIZES if size >= rows), rows))
         for _ in range(steps):
-            if self.uses_graphs:
-                self._replay(rows, choice)
-            else:
+            if not self.uses_graphs:
                 self._step(rows, choice)
+                continue
+            if (rows, choice) not in self._graphs:
+                self._graphs[rows, choice] = self._capture(rows, choice)
+            self._graphs[rows, choice].replay()
 
     def done(self) -> set[int]:
         """Return the busy slots whose sequence has ended."""
@@ -275,7 +260,7 @@ class Slots:
         for layer in range(self.keys.shape[0]):  # one at a time: a copy of all takes memory
             self.keys[layer, target, :, :used] = self.keys[layer, source, :, :used]
             self.values[layer, target, :, :used] = self.values[layer, source, :, :used]
-        for state in (*self._states(), self._wanted, *self._settings.all()):
+        for state in (*self._states(), self._wanted, *self._settings.by_name().values()):
             state[target] = state[source]
 
     def _step(self, rows: int, choice: SamplingFeatures) -> None:
@@ -308,12 +293,6 @@ class Slots:
         # A finished sequence stays at its position, which must not leave the slot.
         self.position[rows] += ~self._done[rows]
 
-    def _replay(self, rows: int, choice: SamplingFeatures) -> None:
-        graph = self._graphs.get((rows, choice))
-        if graph is None:
-            graph = self._graphs[rows, choice] = self._capture(rows, choice)
-        graph.replay()
-
     def _capture(self, rows: int, choice: SamplingFeatures) -> Any:
         """Capture a step as a graph, which computes nothing yet."""
         if choice not in self._warm:
@@ -343,7 +322,7 @@ class Slots:
         )  # fmt: skip
 
 
-def choice_for(wishes: Sequence[Wish]) -> SamplingFeatures:
+def choice_for(wishes: Sequence[Decoding]) -> SamplingFeatures:
     """Return the smallest choice that suits all of them."""
     sampled = [wish for wish in wishes if wish.temperature > 0]
     penalty = any(wish.repetition_penalty != 1 for wish in wishes)

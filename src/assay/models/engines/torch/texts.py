@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import queue
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from assay.formats.thoughts import MARKS
-from assay.models.engines.torch.slots import Wish
-from assay.models.workers.messages import Render, Reply, Score, TemplateSettings, Tokenize
-from assay.models.workers.prompt_tokens import prompt_tokens, render_prompt, template_process
-from assay.models.workers.template_process import TemplateLimitError
+from assay.formats.marks import THOUGHT_MARKS, cut_at
+from assay.models.options import EngineOptions
+from assay.models.workers.engine_messages import Render, Reply, Score, Tokenize
+from assay.models.workers.prompt_tokens import (
+    TemplateLimitError,
+    prompt_tokens,
+    render_prompt,
+    template_process,
+)
+from assay.types import Decoding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from assay.formats.gaps import Gap
+    from assay.formats.marks import Gap
     from assay.models.engines.torch.load import Loaded
-    from assay.models.engines.torch.settings import TorchSettings
+    from assay.models.engines.torch.torch_model import TorchSettings
     from assay.models.workers.lines import Lines
     from assay.types import Prompt, Request
 
@@ -33,26 +39,20 @@ class TokenAsk:
 
     identifier: int
     prompt: tuple[int, ...]
-    wish: Wish
+    wish: Decoding
     stop: tuple[str, ...]
     error: str = ""
     started: float = 0.0
     left: int = 0  # tokens that it may still generate
     ends: frozenset[int] = frozenset()  # tokens that end its text besides the model's own
+    # The result; no tokens if there is an error.
+    tokens: list[int] = field(default_factory=list)
+    logprob: float | None = None
+    ms: float = 0.0
 
     @property
     def length(self) -> int:
-        return len(self.prompt) + self.wish.new_tokens
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """The result of a request; no tokens if there is an error."""
-
-    ask: TokenAsk
-    tokens: list[int]
-    logprob: float | None
-    ms: float
+        return len(self.prompt) + self.wish.max_tokens
 
 
 class TextConverter:
@@ -61,14 +61,12 @@ class TextConverter:
     Requests about tokens go to ``inbox`` as they are.
     """
 
-    def __init__(
-        self, loaded: Loaded, lines: Lines[TorchSettings], template: TemplateSettings
-    ) -> None:
+    def __init__(self, loaded: Loaded, lines: Lines[TorchSettings], options: EngineOptions) -> None:
         self._loaded, self._lines = loaded, lines
         self._hidden = _find_hidden(loaded.tokenizer)
-        self._render = template_process(loaded.tokenizer, template).render
+        self._render = template_process(loaded.tokenizer, options).render
         self._last: tuple[Prompt | None, tuple[int, ...], str] = None, (), ""
-        self._made: queue.SimpleQueue[Made] = queue.SimpleQueue()
+        self._made: queue.SimpleQueue[TokenAsk] = queue.SimpleQueue()
         self.inbox: queue.SimpleQueue[TokenAsk | Tokenize | Score] = queue.SimpleQueue()
 
     def start(self) -> None:
@@ -77,9 +75,9 @@ class TextConverter:
 
     def finish(self, ask: TokenAsk, tokens: list[int], logprob: float | None) -> None:
         end = next((at for at, token in enumerate(tokens, 1) if token in ask.ends), len(tokens))
-        tokens = tokens[:end]
         elapsed = time.perf_counter() - ask.started if tokens else 0.0
-        self._made.put(Made(ask, tokens, logprob, round(elapsed * 1000, 3)))
+        ask.tokens, ask.logprob, ask.ms = tokens[:end], logprob, round(elapsed * 1000, 3)
+        self._made.put(ask)
 
     def fail(self, ask: TokenAsk, reason: str) -> None:
         ask.error = reason
@@ -125,15 +123,8 @@ class TextConverter:
         if prompt != self._last[0]:  # the samples of a problem follow one another
             self._last = (prompt, *self._tokens(prompt, gap))
         _, tokens, error = self._last
-        wish = Wish(
-            min(decoding.max_tokens, max(1, context - len(tokens))),
-            decoding.temperature,
-            decoding.top_k,
-            decoding.top_p,
-            request.seed,
-            decoding.min_p,
-            decoding.repetition_penalty,
-        )
+        most = min(decoding.max_tokens, max(1, context - len(tokens)))
+        wish = dataclasses.replace(decoding, max_tokens=most, seed=request.seed)
         ends = frozenset(gap.ends if gap else ())
         return TokenAsk(identifier, tokens, wish, prompt.stop, error, ends=ends)
 
@@ -158,7 +149,7 @@ class TextConverter:
             while not self._made.empty():
                 made.append(self._made.get())
             # Some tokenizers drop a leading space unless another token precedes it.
-            last = [self._last_shown(one.ask) for one in made]
+            last = [self._last_shown(one) for one in made]
             before = self._decode(last)
             whole = self._decode(
                 [(*token, *_text_tokens(one)) for token, one in zip(last, made, strict=True)]
@@ -184,30 +175,29 @@ class TextConverter:
             return found
         return [tokenizer.decode(one, clean_up_tokenization_spaces=False) for one in shown]
 
-    def _reply(self, made: Made, text: str) -> None:
-        ask = made.ask
-        cuts = [at for word in ask.stop if (at := text.find(word)) >= 0]
-        ended = bool(made.tokens) and (
-            made.tokens[-1] in self._loaded.ends or made.tokens[-1] in ask.ends
+    def _reply(self, ask: TokenAsk, text: str) -> None:
+        text, is_cut = cut_at(text, ask.stop)
+        ended = bool(ask.tokens) and (
+            ask.tokens[-1] in self._loaded.ends or ask.tokens[-1] in ask.ends
         )
         self._lines.reply(
             Reply(
                 id=ask.identifier,
-                text=text[: min(cuts)] if cuts else text,
-                finish_reason="stop" if ended or cuts else "length",
+                text=text,
+                finish_reason="stop" if ended or is_cut else "length",
                 prompt_tokens=len(ask.prompt),
-                tokens_generated=len(made.tokens),
-                ms=made.ms,
-                logprob=made.logprob,
+                tokens_generated=len(ask.tokens),
+                ms=ask.ms,
+                logprob=ask.logprob,
                 error=ask.error or None,
             )
         )
 
 
-def _text_tokens(made: Made) -> list[int]:
+def _text_tokens(ask: TokenAsk) -> list[int]:
     """Return the tokens of a text, without the token that ended an infilled middle."""
-    ended = bool(made.tokens) and made.tokens[-1] in made.ask.ends
-    return made.tokens[:-1] if ended else made.tokens
+    ended = bool(ask.tokens) and ask.tokens[-1] in ask.ends
+    return ask.tokens[:-1] if ended else ask.tokens
 
 
 def _find_hidden(tokenizer: Any) -> frozenset[int]:
@@ -218,4 +208,4 @@ def _find_hidden(tokenizer: Any) -> frozenset[int]:
         if added.special
     }
     special |= dict(zip(tokenizer.all_special_ids, tokenizer.all_special_tokens, strict=True))
-    return frozenset(token for token, text in special.items() if text not in MARKS)
+    return frozenset(token for token, text in special.items() if text not in THOUGHT_MARKS)

@@ -1,5 +1,5 @@
 """Run model folders and hub ids with vLLM."""
 
-from assay.models.engines.vllm import engine
+from assay.models.engines.vllm import vllm_model
 
-__all__ = ["engine"]
+__all__ = ["vllm_model"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay import models
-from assay.formats.precision import precision
+from assay.formats.format import precision
 from assay.models import EngineOptions
 from assay.quality.parity import compare
 from assay.quality.perplexity import BUILT_IN, load_text

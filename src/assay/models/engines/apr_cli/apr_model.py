@@ -20,8 +20,8 @@ from assay.datasets import file_sha256
 from assay.errors import ModelError, UsageError
 from assay.formats.huggingface.folder import sha256_of
 from assay.models import Backend, Rendered, backends
-from assay.models.engines.apr_cli import lines as apr_batch
-from assay.models.facts import EngineFacts
+from assay.models.engines.apr_cli import apr_batch
+from assay.models.model import EngineFacts, LoadedElsewhere
 from assay.models.names import default_name
 from assay.types import ModelIdentity
 
@@ -53,7 +53,7 @@ class AprFacts(EngineFacts):
     device: str | None = None
 
 
-class AprCliModel:
+class AprCliModel(LoadedElsewhere):
     """A file that ``apr`` can run. The process starts once, with all requests."""
 
     def __init__(self, reference: str, options: EngineOptions) -> None:
@@ -78,11 +78,6 @@ class AprCliModel:
             template_sha256=sha256_of(TEMPLATE),
             path=str(self._path),
         )
-
-    thinks = False  # apr has one template for all models
-
-    def gpu(self) -> str:
-        return ""
 
     def render(self, prompt: Prompt) -> Rendered:
         """Return the prompt as apr writes it. apr reports no tokens."""
@@ -111,9 +106,6 @@ class AprCliModel:
 
     def keep_loaded(self) -> AbstractContextManager[Loading]:
         return nullcontext("every call")
-
-    def usage(self) -> None:
-        """Return nothing: apr reports no memory."""
 
     def close(self) -> None:
         if (process := self._process) is not None:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from assay.models.engines.torch.load import Loaded, load, set_threads
-from assay.models.engines.torch.scores import AT_ONCE, TorchScores
-from assay.models.engines.torch.settings import Generate, TorchFacts, TorchSettings
+from assay.models.devices import free_memory
+from assay.models.engines.torch.load import AT_ONCE, Loaded, TorchScores, load, set_threads
 from assay.models.engines.torch.slots import (
     Prefilled,
     PromptReader,
@@ -21,10 +20,9 @@ from assay.models.engines.torch.slots import (
     choice_for,
 )
 from assay.models.engines.torch.texts import TextConverter, TokenAsk
-from assay.models.memory import free_memory
-from assay.models.workers.lines import Lines
-from assay.models.workers.messages import Score, Scoring, Tokenize
-from assay.models.workers.score_lines import answer_question
+from assay.models.engines.torch.torch_model import Generate, TorchFacts, TorchSettings
+from assay.models.workers.engine_messages import Score, Scoring, Tokenize
+from assay.models.workers.lines import Lines, answer_question
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,14 +44,11 @@ def main() -> None:
     lines = Lines(TorchSettings, (Generate,))
     settings = lines.settings
     torch.set_grad_enabled(False)
-    set_threads(settings.threads)
-    try:
+    set_threads(settings.options.threads)
+    with lines.ending_on(Exception):
         loaded = load(settings)
         generate = settings.generate or _score_until_asked_to_generate(lines, loaded)
-        engine = TorchEngine(loaded, lines, generate)
-    except Exception as error:
-        lines.fatal(error)
-        return
+        engine = TorchEngine(loaded, lines, generate.max_tokens)
     _tell_ready(lines, loaded, engine.facts(), 2 * engine.most)
     engine.serve()
 
@@ -82,9 +77,10 @@ def _score_until_asked_to_generate(lines: WorkerLines, loaded: Loaded) -> Genera
 class TorchEngine:
     """A loaded model that takes requests from the harness as slots become free."""
 
-    def __init__(self, loaded: Loaded, lines: WorkerLines, generate: Generate) -> None:
+    def __init__(self, loaded: Loaded, lines: WorkerLines, new_tokens: int) -> None:
         self._loaded, self._scores = loaded, TorchScores(loaded)
-        self._texts, self._lines = TextConverter(loaded, lines, generate.template), lines
+        options = lines.settings.options
+        self._texts, self._lines = TextConverter(loaded, lines, options), lines
         self._waiting: deque[TokenAsk] = deque()
         self._busy: list[TokenAsk] = []  # by slot
         tokenizer = loaded.tokenizer
@@ -93,9 +89,9 @@ class TorchEngine:
         self._read: OrderedDict[tuple[int, ...], Prefilled] = OrderedDict()
         self._typical = self._reader.read([[pad]])[0]
         self._slots: Slots | None = None
-        self._new_tokens = generate.max_tokens
-        self._length = min(loaded.context, PROMPT_TOKENS + generate.max_tokens)
-        self.most = generate.parallel or min(MOST[loaded.device], self._fitting(self._length))
+        self._new_tokens = new_tokens
+        self._length = min(loaded.context, PROMPT_TOKENS + new_tokens)
+        self.most = options.batch_size or min(MOST[loaded.device], self._fitting(self._length))
 
     def facts(self) -> TorchFacts:
         loaded = self._loaded
@@ -152,7 +148,7 @@ class TorchEngine:
         wait until all of these are finished.
         """
         need = max(self._length, *(ask.length for ask in self._waiting))
-        new_tokens = max(self._new_tokens, *(ask.wish.new_tokens for ask in self._waiting))
+        new_tokens = max(self._new_tokens, *(ask.wish.max_tokens for ask in self._waiting))
         slots = self._slots
         if slots is not None and (
             self._busy or (need <= slots.length and new_tokens <= slots.new_tokens)
@@ -185,7 +181,7 @@ class TorchEngine:
                 raise
             self._busy += asks
             for ask in asks:
-                ask.left = ask.wish.new_tokens - 1  # reading the prompt gave the first
+                ask.left = ask.wish.max_tokens - 1  # reading the prompt gave the first
 
     def _next_groups(self, slots: Slots) -> list[list[TokenAsk]]:
         groups: list[list[TokenAsk]] = []
@@ -193,7 +189,7 @@ class TorchEngine:
         now = time.perf_counter()
         while self._waiting and free:
             ask = self._waiting[0]
-            if ask.length > slots.length or ask.wish.new_tokens > slots.new_tokens:
+            if ask.length > slots.length or ask.wish.max_tokens > slots.new_tokens:
                 break  # wait until the slots are empty and can be allocated again
             if groups and groups[-1][0].prompt == ask.prompt:
                 groups[-1].append(ask)

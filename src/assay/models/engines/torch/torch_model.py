@@ -4,48 +4,83 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.data import codec
 from assay.datasets import look_up_sha256
 from assay.errors import ModelError, UsageError, install_hint
-from assay.formats.config_sizes import check_sizes
+from assay.formats.config import check_sizes
 from assay.formats.format import read_checkpoint
+from assay.formats.gguf.checkpoint import read_gap as read_gguf_gap
 from assay.formats.gguf.file import is_gguf
-from assay.formats.gguf.infilling import read_gap as read_gguf_gap
 from assay.formats.huggingface.folder import (
     ADAPTER,
     adapter_folder,
     adapter_setting,
     chat_template,
+    gap_of,
     model_folder,
+    read_gap,
     sha256_of,
 )
-from assay.formats.huggingface.infilling import gap_of, read_gap
 from assay.models import Backend, backends, prompt_form
-from assay.models.engines.torch.settings import Generate, TorchFacts, TorchSettings
-from assay.models.gpu import driver_gpu, require_gpu
-from assay.models.identity import folder_identity
-from assay.models.names import default_name
-from assay.models.options import DTYPES, LOCAL_OPTIONS
-from assay.models.settings import (
+from assay.models.devices import driver_gpu, require_gpu
+from assay.models.model import EngineFacts
+from assay.models.names import default_name, folder_identity
+from assay.models.options import (
+    DTYPES,
+    LOCAL_OPTIONS,
+    Device,
     check_chat_settings,
-    own_options,
     refuse_reserved,
-    thinking_budget,
 )
+from assay.models.workers.engine_messages import EngineWorkerSettings
 from assay.models.workers.process import EngineWorker
 from assay.models.workers.process_model import ProcessModel
 from assay.types import ModelIdentity
 
 if TYPE_CHECKING:
-    from assay.formats.gaps import Gap
+    from assay.formats.marks import Gap
     from assay.models import EngineOptions
     from assay.types import Request
 
+
+@dataclass(frozen=True, slots=True)
+class Generate:
+    """A message that lets a process which only scored accept requests of about this length."""
+
+    max_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class TorchSettings(EngineWorkerSettings):
+    """Settings without ``generate`` are those of a process that only scores.
+
+    ``options`` name a device, not ``auto``, and a number format.
+    """
+
+    generate: Generate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TorchFacts(EngineFacts):
+    transformers: str | None = None
+    torch: str | None = None
+    device: str | None = None
+    dtype: str | None = None
+    threads: int | None = None
+    parallel: int | None = None
+    batch_invariant: bool | None = None
+    thinks: bool | None = None
+
+    def of_scoring(self) -> TorchFacts:
+        return dataclasses.replace(self, parallel=None, batch_invariant=None)
+
+
 PACKAGES = ("torch", "transformers")
-WORKER = "assay.models.engines.torch.worker"
+WORKER = "assay.models.engines.torch.torch_worker"
 # Settings of a model's configuration that the user cannot override.
 RESERVED = {
     "dtype": "--dtype",
@@ -74,14 +109,13 @@ class TorchModel(ProcessModel[TorchFacts]):
         super().__init__(EngineWorker(WORKER, "transformers", str(path), TorchFacts))
         self._path, self._adapter, self.options = path, adapter, options
         self.identity, self.template = identity, template
-        if thinking_budget(options) is not None:
+        if options.thinking_budget is not None:
             raise UsageError(
                 f"--thinking {options.thinking}: the {identity.engine} engine cannot limit "
                 "reasoning tokens. Use --thinking on or off."
             )
         check_chat_settings(options, identity.prompt_form, template, identity.name)
-        self._overrides = own_options(options)
-        refuse_reserved(self._overrides, RESERVED)
+        refuse_reserved(options.own_options, RESERVED)
 
     def find_gap(self) -> Gap | None:
         if self._path.is_dir():
@@ -94,31 +128,25 @@ class TorchModel(ProcessModel[TorchFacts]):
         return driver_gpu() if device_for(self.options) == "cuda" else ""
 
     def scoring_settings(self) -> TorchSettings:
-        return TorchSettings(
-            path=str(self._path),
+        options = dataclasses.replace(
+            self.options,
             device=device_for(self.options),
             dtype=dtype_for(self.options),
             adapter=str(self._adapter or ""),
-            threads=self.options.threads,
-            overrides=self._overrides,
         )
+        return TorchSettings(str(self._path), options, self.chat_template)
 
     def settings(self, first: Request) -> TorchSettings:
         return dataclasses.replace(self.scoring_settings(), generate=self.start_generating(first))
 
     def start_generating(self, first: Request) -> Generate:
-        options = self.options
-        return Generate(
-            parallel=1 if options.batch_mode == "off" else options.parallel,
-            max_tokens=max(options.longest, first.decoding.max_tokens),
-            template=self.template_settings(),
-        )
+        return Generate(max(self.options.longest, first.decoding.max_tokens))
 
     def describe(self) -> TorchFacts:
         return dataclasses.replace(self._facts, thinks=self.thinks or None)
 
 
-def device_for(options: EngineOptions) -> str:
+def device_for(options: EngineOptions) -> Device:
     """Return the device, as the driver reports it: a torch that cannot use the GPU is an error."""
     if options.device != "auto":
         return options.device

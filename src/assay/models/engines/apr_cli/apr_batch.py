@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from assay.data import codec
 from assay.data.reading import parse_json
 from assay.errors import ModelError
+from assay.formats.marks import cut_at
 from assay.models import failed
 from assay.types import Completion, Decoding, Prompt
 
@@ -49,7 +50,8 @@ def write(requests: Iterable[Request], path: Path) -> tuple[dict[str, Request], 
 def read(line: str, waiting: dict[str, Request]) -> Completion:
     """Return the completion in a line of output and remove its request from ``waiting``."""
     try:
-        answer = _parse(line)
+        answer = codec.read_known(_Answer, parse_json(line))  # not trusted
+        codec.check_numbers(answer)
         # A line that apr could not read has no name. apr answers in the order of the file.
         name = next(iter(waiting)) if answer.task_id is None else answer.task_id
         if name not in waiting:
@@ -62,7 +64,7 @@ def read(line: str, waiting: dict[str, Request]) -> Completion:
 
 
 class Variety:
-    """Detect that all samples of a prompt are equal: some versions of apr use a fixed seed."""
+    """A check that samples of a prompt differ: some versions of apr use a fixed seed."""
 
     def __init__(self) -> None:
         self._first: dict[str, int] = {}
@@ -119,15 +121,8 @@ class _Answer:
     error: str | None = None
 
 
-def _parse(line: str) -> _Answer:
-    """Return the answer in a line. Raise ValueError for anything else: the line is not trusted."""
-    answer = codec.read_known(_Answer, parse_json(line))
-    codec.check_numbers(answer)
-    return answer
-
-
 def _completion(answer: _Answer, request: Request) -> Completion:
-    text, stopped = _cut_at_stop(answer.text, request.prompt.stop)
+    text, stopped = cut_at(answer.text, request.prompt.stop)
     whole = stopped or answer.tokens_generated < request.decoding.max_tokens
     return Completion(
         task_id=request.task_id,
@@ -141,9 +136,3 @@ def _completion(answer: _Answer, request: Request) -> Completion:
         used_gpu=answer.used_gpu,
         error=answer.error,
     )
-
-
-def _cut_at_stop(text: str, stop: tuple[str, ...]) -> tuple[str, bool]:
-    """Return the text before the first stop word, and whether there was one."""
-    ends = [at for word in stop if (at := text.find(word)) >= 0]
-    return text[: min(ends)] if ends else text, bool(ends)

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import email.utils
 import importlib.util
 import json
 import urllib.parse
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError, UsageError, install_hint
-from assay.models.engines.openai.answer import PartialCompletion
+from assay.models.engines.openai.answer import (
+    LISTING,
+    AnswerLimits,
+    ListedModel,
+    PartialCompletion,
+    events,
+    parse_listing,
+)
 from assay.models.engines.openai.body import Complaint, complaint
 from assay.models.engines.openai.client import Clients
-from assay.models.engines.openai.events import events
-from assay.models.engines.openai.limits import LISTING, AnswerLimits
-from assay.models.engines.openai.listing import ListedModel, parse_listing
-from assay.models.engines.openai.rate_limiter import retry_after_s
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -135,18 +140,13 @@ class ModelServer:
     def models(self) -> list[ListedModel] | None:
         """Return the models that the server lists; None if it does not list them."""
         try:
-            with self._response("GET", "models", None, LISTING.seconds) as response:
-                try:
-                    listing = _parse(_read(response, LISTING.bytes))
-                except ValueError as error:
-                    raise PassingError(f"the list of models is not valid ({error})") from error
+            return parse_listing(self.ask("models", None, LISTING, "the list of models"))
         except ServerRefusedError:
             return None
-        return parse_listing(listing)
 
     def complete(self, endpoint: str, body: bytes, limits: AnswerLimits) -> PartialCompletion:
         answer = PartialCompletion(limits.characters)
-        with self._response("POST", endpoint, body, limits.seconds) as response:
+        with self._response(endpoint, body, limits.seconds) as response:
             try:
                 for message in _messages(response, limits.bytes):
                     self._check(message)
@@ -157,13 +157,15 @@ class ModelServer:
             raise PassingError("the answer ended early")
         return answer
 
-    def ask(self, endpoint: str, body: bytes, limits: AnswerLimits) -> Any:
+    def ask(
+        self, endpoint: str, body: bytes | None, limits: AnswerLimits, noun: str = "the answer"
+    ) -> Any:
         """Return the answer to a question that is not about a completion."""
-        with self._response("POST", endpoint, body, limits.seconds) as response:
+        with self._response(endpoint, body, limits.seconds) as response:
             try:
-                return _parse(_read(response, limits.bytes))
+                return _parse(b"".join(_read_bounded(response, limits.bytes)))
             except ValueError as error:
-                raise PassingError(f"the answer is not valid ({error})") from error
+                raise PassingError(f"{noun} is not valid ({error})") from error
 
     def wake(self) -> None:
         """End whatever waits for the server. Closing alone would not wake a thread that reads."""
@@ -181,14 +183,14 @@ class ModelServer:
 
     @contextlib.contextmanager
     def _response(
-        self, method: str, endpoint: str, body: bytes | None, seconds: float
+        self, endpoint: str, body: bytes | None, seconds: float
     ) -> Iterator[httpx.Response]:
         """Yield a successful response. All else becomes one of the errors above or ModelError."""
         slow = f"timeout: the answer took more than {seconds:g} s"
         client = self._clients.of_thread()
         with client.deadline(seconds) as expired:
             try:
-                with self._exchange(client, method, endpoint, body) as response:
+                with self._exchange(client, endpoint, body) as response:
                     yield response
             except PassingError as error:
                 if not expired.is_set():
@@ -199,12 +201,12 @@ class ModelServer:
 
     @contextlib.contextmanager
     def _exchange(
-        self, client: Client, method: str, endpoint: str, body: bytes | None
+        self, client: Client, endpoint: str, body: bytes | None
     ) -> Iterator[httpx.Response]:
         import httpx
 
         try:
-            with client.stream(method, self.address.of(endpoint), body) as response:
+            with client.stream(self.address.of(endpoint), body) as response:
                 self.missed = 0
                 if not response.is_success:
                     self._fail(response, endpoint)
@@ -261,7 +263,7 @@ class ModelServer:
 def _messages(response: httpx.Response, most: int) -> Iterator[Any]:
     """Yield the chunks of a stream, or the single message of a server that does not stream."""
     if "text/event-stream" not in response.headers.get("Content-Type", ""):
-        yield _parse(_read(response, most))
+        yield _parse(b"".join(_read_bounded(response, most)))
         return
     # Read to the end, not to the end mark: only then can the connection be used again.
     for data in events(_read_bounded(response, most)):
@@ -290,10 +292,6 @@ def _read_bounded(response: httpx.Response, most: int) -> Iterator[bytes]:
         yield piece
 
 
-def _read(response: httpx.Response, most: int) -> bytes:
-    return b"".join(_read_bounded(response, most))
-
-
 def _pieces(response: httpx.Response, most: int) -> Iterator[bytes]:
     """Yield the start of a body: at least ``most`` bytes if it has so many."""
     for piece in response.iter_raw():
@@ -301,3 +299,18 @@ def _pieces(response: httpx.Response, most: int) -> Iterator[bytes]:
         most -= len(piece)
         if most <= 0:
             return
+
+
+def retry_after_s(header: str, now: datetime | None = None) -> float:
+    """Return the seconds in a Retry-After header, a number or a date; 0 if it is not valid."""
+    try:
+        return max(0.0, float(header)) if float(header) < float("inf") else 0.0
+    except ValueError:
+        pass
+    try:
+        until = email.utils.parsedate_to_datetime(header)
+    except ValueError:
+        return 0.0
+    if until.tzinfo is None:
+        until = until.replace(tzinfo=UTC)
+    return max(0.0, (until - (now or datetime.now(UTC))).total_seconds())

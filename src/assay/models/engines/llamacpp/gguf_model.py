@@ -8,44 +8,60 @@ import importlib.metadata
 import importlib.util
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.datasets import look_up_sha256
 from assay.errors import ModelError, UsageError, install_hint
+from assay.formats.gguf.checkpoint import read_gap
 from assay.formats.gguf.file import describe_header, is_gguf, read_header
-from assay.formats.gguf.infilling import read_gap
 from assay.formats.tensors import GGML_NUMBERS
 from assay.models import Backend, backends, prompt_form
+from assay.models.devices import driver_gpu, free_memory, require_gpu
 from assay.models.engines.llamacpp.options import check_option_names
-from assay.models.engines.llamacpp.settings import (
-    Budget,
-    LlamaFacts,
-    LlamaScoreSettings,
-    LlamaSettings,
-)
-from assay.models.engines.llamacpp.template import check_template
-from assay.models.gpu import driver_gpu, require_gpu
-from assay.models.memory import free_memory
+from assay.models.engines.llamacpp.render import check_template
+from assay.models.model import EngineFacts
 from assay.models.names import default_name
-from assay.models.options import LOCAL_OPTIONS
-from assay.models.settings import (
+from assay.models.options import (
+    LOCAL_OPTIONS,
+    NamedValue,
     check_chat_settings,
-    own_options,
-    thinking_budget,
-    thought_tags,
 )
+from assay.models.workers.engine_messages import EngineWorkerSettings
 from assay.models.workers.process import EngineWorker
 from assay.models.workers.process_model import ProcessModel
 from assay.types import ModelIdentity
 from assay.work.machine import usable_physical_cores
 
 if TYPE_CHECKING:
-    from assay.formats.gaps import Gap
+    from assay.formats.marks import Gap
     from assay.models import EngineOptions
     from assay.types import Request
 
-WORKER = "assay.models.engines.llamacpp.worker"
+
+@dataclass(frozen=True, slots=True)
+class LlamaSettings(EngineWorkerSettings):
+    """Sizes, and ``invariant``: on a CPU, results with these weights do not depend on the batch."""
+
+    context: int = 0
+    model_context: int = 0
+    parallel: int = 1
+    invariant: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LlamaFacts(EngineFacts):
+    xllamacpp: str | None = None
+    device: str | None = None
+    parallel: int | None = None
+    batch_invariant: bool | None = None
+    threads: int | None = None
+    engine_options: tuple[NamedValue, ...] | None = None
+    thinks: bool | None = None
+
+
+WORKER = "assay.models.engines.llamacpp.llama_worker"
 # Tokens per second on 2 CPU cores with HumanEval's prompts. Greedy, by batch size: 1: 68, 8: 74,
 # 16: 81, 32: 50 (all attend as far as the longest). Ten samples per prompt: 12: 119, 24: 135.
 PARALLEL = 16
@@ -59,7 +75,7 @@ MEMORY_SHARE = 0.25  # of what is free, for keys and values
 class GgufModel(ProcessModel[LlamaFacts]):
     """A GGUF file. llama.cpp starts with the first request and ends with the last."""
 
-    scoring_module = "assay.models.engines.llamacpp.scores"
+    scoring_module = "assay.models.engines.llamacpp.native"
 
     def __init__(self, reference: str, options: EngineOptions) -> None:
         self._path = Path(reference).resolve()
@@ -69,11 +85,8 @@ class GgufModel(ProcessModel[LlamaFacts]):
         if importlib.util.find_spec("xllamacpp") is None:
             raise ModelError(f"llama.cpp: is not installed. Run {install_hint('gguf')}.")
         require_gpu(options.device)
-        self._own_options = own_options(options)
-        try:
-            check_option_names(self._own_options)
-        except ValueError as error:
-            raise UsageError(str(error)) from error
+        self._own_options = options.own_options
+        check_option_names(self._own_options)
         self._header = read_header(self._path)
         if self._header.context_length < 1:
             raise ModelError(
@@ -100,33 +113,24 @@ class GgufModel(ProcessModel[LlamaFacts]):
             check_template(
                 self._path, f"{version} {self.identity.tokenizer_sha256} {self.template}"
             )
-        options = self.options
-        longest = PROMPT_TOKENS + max(options.longest, first.decoding.max_tokens)
+        longest = PROMPT_TOKENS + max(self.options.longest, first.decoding.max_tokens)
         context = min(self._header.context_length, longest)
         fitting = int(MEMORY_SHARE * free_memory() / (context * self._header.bytes_per_token))
-        parallel = options.parallel or max(1, min(PARALLEL, fitting))
-        return LlamaSettings(
-            path=str(self._path),
-            parallel=1 if options.batch_mode == "off" else parallel,
-            context=context,
+        return dataclasses.replace(
+            self._settings(context),
             model_context=self._header.context_length,
-            threads=self._threads(),
-            device=options.device,
+            parallel=self.options.batch_size or max(1, min(PARALLEL, fitting)),
             invariant=not self._own_options
             and all(t.kind in INVARIANT for t in self._header.tensors if t.shape[1:]),
-            logprobs=options.logprobs,
-            marks=self.has_marks,
-            options=self._own_options,
-            budget=self._budget(),
-            template=self.template_settings(),
         )
+
+    def _settings(self, context: int) -> LlamaSettings:
+        threads = self.options.threads or usable_physical_cores()
+        options = dataclasses.replace(self.options, threads=threads)
+        return LlamaSettings(str(self._path), options, self.chat_template, context)
 
     def find_gap(self) -> Gap | None:
         return read_gap(self._path)
-
-    def _budget(self) -> Budget | None:
-        tokens, tags = thinking_budget(self.options), thought_tags(self.template)
-        return None if tokens is None or tags is None else Budget(tokens, *tags)
 
     def gpu(self) -> str:
         """Return the GPU that llama.cpp will use.
@@ -137,26 +141,18 @@ class GgufModel(ProcessModel[LlamaFacts]):
         if not found:
             return ""
         ask = (
-            "import sys; from assay.models.engines.llamacpp.worker import wants_gpu; "
+            "import sys; from assay.models.engines.llamacpp.llama_worker import wants_gpu; "
             "sys.exit(wants_gpu(''))"
         )
         return found if subprocess.run([sys.executable, "-c", ask]).returncode else ""
 
-    def scoring_settings(self) -> LlamaScoreSettings:
+    def scoring_settings(self) -> LlamaSettings:
         if self._own_options:
             name = self._own_options[0].name
             raise UsageError(
                 f"--engine-option {name}: has no effect on logits and perplexity. Drop it."
             )
-        return LlamaScoreSettings(
-            path=str(self._path),
-            context=min(self._header.context_length, SCORED_TOKENS),
-            threads=self._threads(),
-            device=self.options.device,
-        )
-
-    def _threads(self) -> int:
-        return self.options.threads or usable_physical_cores()
+        return self._settings(min(self._header.context_length, SCORED_TOKENS))
 
     def describe(self) -> LlamaFacts:
         version = importlib.metadata.version("xllamacpp")
