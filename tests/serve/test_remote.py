@@ -15,12 +15,12 @@ import pytest
 import assay
 from assay import RemoteJudge
 from assay.errors import SandboxError, UsageError
+from assay.judging import client as client_module
+from assay.judging.client import number_of, parse_address
 from assay.pipeline import ScoreConfig, score
 from assay.progress import Silent
 from assay.runs import RunReader
 from assay.sandbox import open_sandbox
-from assay.sandbox.remote import client as client_module
-from assay.sandbox.remote.client import number_of, parse_address
 from assay.serve.server import JudgeServer
 from assay.types import Benchmark, Job, Limits, Program, Tests, Verdict
 from tests.conftest import write_completions

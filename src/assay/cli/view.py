@@ -9,8 +9,9 @@ import click
 
 from assay.cli._options import data_dir, option
 from assay.cli._output import echo, note
+from assay.data.guard import HOST, read_token
 from assay.progress import Silent
-from assay.report.view import HOST, PORT, ViewServer, read_token
+from assay.report.view import PORT, ViewServer
 
 
 class Notes(Silent):

@@ -1,4 +1,6 @@
-"""Decide whether to answer a request: the address that it names, where it comes from, its token.
+"""Guard a server: where it listens, and which requests it answers.
+
+A request is checked by the address that it names, where it comes from, and its token.
 
 A page of another site can make a reader's browser send requests to this server. It can even give
 its own name this machine's address (DNS rebinding), so that the browser takes both for one site.
@@ -11,13 +13,22 @@ import hmac
 import ipaddress
 import secrets
 import socket
-from collections.abc import Mapping
+import stat
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from email.message import Message
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
 from urllib.parse import urlsplit
 
+from assay.data.reading import FileReader
+from assay.data.writing import write_whole
+from assay.errors import UsageError
+
+HOST = "127.0.0.1"
+LEAST_TOKEN = 16  # characters
+TOKENS = FileReader(UsageError, "Give a file with one token, or a new name", 4_096)
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
 LOCAL_NAMES = frozenset({"localhost"})
 LONGEST_HOST = 300
 BEARER = "Bearer "
@@ -78,9 +89,13 @@ class Guard:
         return address.is_loopback or not self.only_loopback
 
 
-def collect_headers(message: Message) -> dict[str, str]:
+def collect_headers(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return headers by name. Values of one that is repeated are joined, so it is never valid."""
-    return {name.title(): ", ".join(message.get_all(name, [])) for name in message}
+    headers: dict[str, str] = {}
+    for name, value in pairs:
+        key = name.title()
+        headers[key] = f"{headers[key]}, {value}" if key in headers else value
+    return headers
 
 
 def make_guard(host: str, port: int, token: str = "") -> Guard:
@@ -100,6 +115,55 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
+
+
+def require_token(host: str, token: str) -> None:
+    """Raise UsageError if others could reach a server at this address without a token."""
+    if not is_loopback(host) and not token:
+        raise UsageError(
+            f"--host {host}: others can reach this address. Give --token-file, or use {HOST} and "
+            "a tunnel such as ssh -L."
+        )
+
+
+def read_token(path: Path) -> str:
+    """Return the token of a file. If the file does not exist, write a random one into it.
+
+    Raise UsageError if other users can read the file, or if the token is short.
+    """
+    if not path.exists():
+        write_whole(path, f"{secrets.token_urlsafe(32)}\n", mode=0o600)
+    token = TOKENS.read_text(path).strip()
+    if path.stat().st_mode & OTHERS:
+        raise UsageError(f"{path}: other users can read it. Run chmod 600 on it.")
+    if len(token) < LEAST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
+        raise UsageError(
+            f"{path}: is not a token of at least {LEAST_TOKEN} letters and digits. Delete the "
+            "file; assay then creates a random token."
+        )
+    return token
+
+
+def listen(host: str, port: int, backlog: int) -> socket.socket:
+    """Return a socket at this address. Raise UsageError if it cannot be used."""
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host.strip("[]"), port))
+        listener.listen(backlog)
+    except OSError as error:
+        listener.close()
+        raise UsageError(
+            f"--host {host} --port {port}: cannot be used ({error.strerror or error}). Choose "
+            "another port, or 0 for any."
+        ) from error
+    return listener
+
+
+def make_url(host: str, port: int) -> str:
+    """Return the address of a server."""
+    name = f"[{host.strip('[]')}]" if ":" in host else host
+    return f"http://{name}:{port}"
 
 
 def _host_name(host: str) -> str | None:

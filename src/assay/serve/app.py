@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import importlib.util
 import time
 from collections.abc import Awaitable, Callable
 
@@ -13,46 +14,28 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from assay.data.guard import LOCAL_NAMES, Guard, is_loopback, make_guard
-from assay.serve.engine.backlog import FullError
-from assay.serve.fusion.api import FusionApi
+from assay.data.guard import Guard, collect_headers, make_guard
+from assay.serve.backlog import FullError
 from assay.serve.judge_api import JudgeApi
-from assay.serve.options import ServeOptions
-from assay.serve.replies import LEFT, RequestRefusedError
-from assay.serve.service import (
-    ClientLeftError,
-    DrainingError,
-    Service,
-    TooLateError,
-    client_of,
-)
+from assay.serve.service import LEFT, RequestRefusedError, Service, client_of
 
 OPEN = ("/health", "/ready", "/v1/ping")  # without a token: they say nothing about requests
-BASIC = "Basic "
 NEEDED = {b"host", b"origin", b"authorization", b"sec-fetch-site", b"sec-fetch-mode"}
 Handler = Callable[[Request], Awaitable[Response]]
+HandledRoute = tuple[str, str, Handler]  # method, path
 
 
 def make_app(service: Service) -> ASGIApp:
     """Return the application."""
-    judge, fusion = JudgeApi(service), FusionApi(service)
-    routes: list[tuple[str, str, Handler]] = [
+    judge = JudgeApi(service)
+    routes: list[HandledRoute] = [
         ("POST", "/judge", judge.judge),
         ("GET", "/about", judge.about),
         ("GET", "/benchmarks/{name}", judge.benchmark),
         ("GET", "/health", judge.health),
         ("GET", "/ready", judge.ready),
         ("GET", "/metrics", judge.metrics),
-        ("POST", "/run_code", fusion.run_code),
-        ("POST", "/submit", fusion.submit),
-        ("POST", "/get_prompts", fusion.get_prompts),
-        ("POST", "/get_prompt_by_id", fusion.get_prompt_by_id),
-        ("POST", "/list_ids", fusion.list_ids),
-        ("GET", "/list_datasets", fusion.list_datasets),
-        ("GET", "/v1/ping", fusion.ping),
-        ("POST", "/run_jupyter", fusion.unsupported),
-        ("POST", "/get_metrics", fusion.unsupported),
-        ("POST", "/get_metrics_function", fusion.unsupported),
+        *_fusion_routes(service),
     ]
     app = Starlette(
         routes=[
@@ -63,20 +46,28 @@ def make_app(service: Service) -> ASGIApp:
     return Doorkeeper(app, service)
 
 
-def guard_of(options: ServeOptions) -> Guard:
-    """Return who is answered. With a token, the name of the server does not matter."""
-    if options.token:
-        return Guard(LOCAL_NAMES, only_loopback=False, any_name=True, token=options.token)
-    assert is_loopback(options.host)
-    return make_guard(options.host, options.port)
+def _fusion_routes(service: Service) -> list[HandledRoute]:
+    """Return the routes of SandboxFusion's API, or none if its folder was deleted."""
+    if importlib.util.find_spec("assay.serve.fusion") is None:
+        return []
+    from assay.serve.fusion.api import FusionApi
+
+    return FusionApi(service).routes()
 
 
 class Doorkeeper:
-    """Refuse requests of other sites, and those without the token."""
+    """An application that refuses requests of other sites, and those without the token.
+
+    With a token, the name of the server does not matter.
+    """
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app, self._service = app, service
-        self._guard = guard_of(service.options)
+        options = service.options
+        if options.token:
+            self._guard = Guard(only_loopback=False, any_name=True, token=options.token)
+        else:
+            self._guard = make_guard(options.host, options.port)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
@@ -91,14 +82,13 @@ class Doorkeeper:
         await self._app(scope, receive, send)
 
     def _refuse(self, scope: Scope) -> RequestRefusedError | None:
-        headers: dict[str, str] = {}
-        for name, value in scope["headers"]:
-            if name in NEEDED:  # one that is repeated is joined, so it is never valid
-                key = name.decode("latin-1").title()
-                text = value.decode("latin-1")
-                headers[key] = f"{headers[key]}, {text}" if key in headers else text
-        if found := self._guard.check(headers):
-            return RequestRefusedError(found.status, found.reason)
+        headers = collect_headers(
+            (name.decode("latin-1"), value.decode("latin-1"))
+            for name, value in scope["headers"]
+            if name in NEEDED
+        )
+        if refusal := self._guard.check(headers):
+            return RequestRefusedError(refusal.status, refusal.reason)
         if scope["path"] in OPEN or self._guard.admits(headers, basic_password(headers)):
             return None
         return RequestRefusedError(401, "a token is required", www_authenticate="Bearer")
@@ -106,18 +96,18 @@ class Doorkeeper:
 
 def basic_password(headers: dict[str, str]) -> str:
     """Return the password of basic authentication, for clients that know only addresses."""
-    given = headers.get("Authorization", "")
-    if not given.startswith(BASIC):
+    scheme, _, credentials = headers.get("Authorization", "").partition(" ")
+    if scheme != "Basic":
         return ""
     try:
-        decoded = base64.b64decode(given.removeprefix(BASIC), validate=True).decode()
+        decoded = base64.b64decode(credentials, validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
         return ""
     return decoded.partition(":")[2]
 
 
 class _Endpoint:
-    """Call a handler, turn errors into answers, and record each request."""
+    """A handler whose errors become answers, and whose requests are recorded."""
 
     def __init__(self, service: Service, route: str, handler: Handler) -> None:
         self._service, self._route, self._handler = service, route, handler
@@ -146,22 +136,14 @@ class _Endpoint:
             return error.response()
         except FullError as error:
             self._service.metrics.count("assay_rejected_total", why=str(error))
-            return RequestRefusedError(
-                429, str(error), retry_after=str(error.retry_after_s)
-            ).response()
-        except DrainingError:
-            return RequestRefusedError(
-                503, "the server is shutting down", retry_after="5"
-            ).response()
-        except TooLateError:
-            return RequestRefusedError(504, "the request took too long").response()
-        except (ClientLeftError, ClientDisconnect):
+            retry_after = str(error.retry_after_s)
+            return RequestRefusedError(429, str(error), retry_after=retry_after).response()
+        except ClientDisconnect:
             return Response(status_code=LEFT)
         except Exception as error:
             self._service.log.error("a request failed", f"{type(error).__name__}: {error}")
-            return RequestRefusedError(
-                500, "an internal error; the server's log has the details"
-            ).response()
+            why = "an internal error; the server's log has the details"
+            return RequestRefusedError(500, why).response()
 
     def _record(self, request: Request, status: int, seconds: float) -> None:
         service = self._service

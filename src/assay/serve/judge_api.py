@@ -2,39 +2,34 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import asdict
 
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
-from assay.errors import AssayError
-from assay.sandbox.remote.client import JUDGE_HEADER
-from assay.serve.catalogue import Served, UnknownError, describe_failure
-from assay.serve.engine.work import JudgeAnswer
-from assay.serve.judge_request import (
-    BadRequestError,
-    JudgeRequest,
-    Reading,
-    TooManyValuesError,
-    UnknownTestsError,
-    read_request,
-)
-from assay.serve.replies import (
-    JSON,
-    LEFT,
-    NDJSON,
-    LineStream,
-    RequestRefusedError,
-    read_body,
-    reply_json,
-)
-from assay.serve.service import ClientLeftError, Service, Tasks, TooLateError
+from assay.data import codec
+from assay.judging.client import JUDGE_HEADER, NDJSON
+from assay.serve.backlog import Task
+from assay.serve.judge_request import JudgeRequest
+from assay.serve.service import JSON, LEFT, RequestRefusedError, Service, reply_json
+from assay.serve.stage import JudgeAnswer
 
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class LineStream(StreamingResponse):  # type: ignore[misc]
+    """Lines that are sent as they are made. Their generator ends before the request is recorded."""
+
+    body_iterator: AsyncGenerator[bytes, None]
+
+    async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
+        """Send all lines. They end if the client leaves."""
+        async with contextlib.aclosing(self.body_iterator):
+            await self.stream_response(send)
 
 
 class JudgeApi:
@@ -45,51 +40,23 @@ class JudgeApi:
         self._identity = json.dumps(asdict(service.identity)).encode()
 
     async def judge(self, request: Request) -> Response:
-        """Judge a batch of programs or completions."""
+        """Judge a batch of programs or completions. Benchmarks are loaded on their first use."""
         service = self._service
-        body = await read_body(request, service)
-        try:
-            wanted = await service.read(body, lambda body: read_request(body, service.options))
-            tasks = await self._read(wanted, body)
-        except UnknownTestsError as error:
-            return reply_json({"detail": str(error), "unknown_tests": error.names}, 409)
-        except TooManyValuesError as error:
-            raise RequestRefusedError(413, str(error)) from error
-        except BadRequestError as error:
-            raise RequestRefusedError(400, str(error)) from error
+        body, wanted = await service.read_body(request, lambda body: JudgeRequest(body, service))
+        served = {name: await service.benchmark(name) for name in wanted.benchmarks()}
+        for name in wanted.environments():
+            await service.environment(name)
+        tasks = await service.read(body, lambda _: wanted.read(served))
         request.state.programs = len(tasks)
         if wanted.streams or NDJSON in request.headers.get("accept", ""):
             return await self._stream(request, tasks, len(body))
         answers = await service.all_answers(request, tasks, len(body))
-        return Response(self._join(tasks, answers), 200, media_type=JSON)
-
-    async def _read(self, wanted: JudgeRequest, body: bytes) -> Tasks:
-        """Look up what programs are judged by. Benchmarks are loaded on their first use."""
-        service = self._service
-        served = {}
-        for name in wanted.benchmarks():
-            served[name] = await find_benchmark(service, name)
-        for name in wanted.environments() - {""}:
-            try:
-                await service.environment(name)
-            except AssayError as error:
-                raise RequestRefusedError(*describe_failure(error)) from error
-        reading = Reading(
-            wanted,
-            service.options,
-            served,
-            service.tests,
-            service.catalogue.trusted,
-            service.engine.backlog.next_number,
-        )
-        return await service.read(body, lambda _: reading.read())
-
-    def _join(self, tasks: Tasks, answers: list[JudgeAnswer]) -> bytes:
         lines = {one.number: one.line for one in answers}
         ordered = b",".join(lines[work.number] for _, work in tasks)
-        return b'{"verdicts":[' + ordered + b'],"judge":' + self._identity + b"}"
+        content = b'{"verdicts":[' + ordered + b'],"judge":' + self._identity + b"}"
+        return Response(content, 200, media_type=JSON)
 
-    async def _stream(self, request: Request, tasks: Tasks, size: int) -> Response:
+    async def _stream(self, request: Request, tasks: Sequence[Task], size: int) -> Response:
         """Answer with a line per verdict as it comes, and a last line that says all are there."""
         batches = self._service.answers(request, tasks, size, streams=True)
         first = await anext(batches)  # a refusal still has its own status
@@ -108,12 +75,10 @@ class JudgeApi:
                 yield b"".join(one.line + b"\n" for one in batch)
                 async for batch in batches:
                     yield b"".join(one.line + b"\n" for one in batch)
-            except ClientLeftError:
-                request.state.status = LEFT
-                return
-            except TooLateError:
-                request.state.status = 504
-                yield b'{"error":"the request took too long"}\n'
+            except RequestRefusedError as error:  # the client has left, or time is over
+                request.state.status = error.status
+                if error.status != LEFT:
+                    yield codec.dumps({"error": str(error)}).encode() + b"\n"
                 return
             end = b'{"end":true,"count":%d,"judge":%b}\n'
             yield end % (count, self._identity)
@@ -124,13 +89,13 @@ class JudgeApi:
 
     async def benchmark(self, request: Request) -> Response:
         """Describe a benchmark that is served."""
-        served = await find_benchmark(self._service, request.path_params["name"])
-        found = served.benchmark
+        served = await self._service.benchmark(request.path_params["name"])
+        benchmark = served.benchmark
         return reply_json(
             {
-                "name": found.name,
-                "version": found.version,
-                "data_sha256": found.data_sha256,
+                "name": benchmark.name,
+                "version": benchmark.version,
+                "data_sha256": benchmark.data_sha256,
                 "tasks": list(served.subjects),
                 "unscorable": served.unscorable,
                 "judge": asdict(self._service.identity),
@@ -150,16 +115,3 @@ class JudgeApi:
     async def metrics(self, _request: Request) -> Response:
         """Return counts for Prometheus."""
         return PlainTextResponse(self._service.metrics.render(), media_type=PROMETHEUS)
-
-
-async def find_benchmark(service: Service, name: str) -> Served:
-    """Return a benchmark. Raise RequestRefusedError if it is not served, or cannot be loaded."""
-    try:
-        async with asyncio.timeout(service.options.request_s):
-            return await service.benchmark(name)
-    except UnknownError as error:
-        raise RequestRefusedError(404, str(error)) from error
-    except AssayError as error:
-        raise RequestRefusedError(*describe_failure(error)) from error
-    except TimeoutError:
-        raise RequestRefusedError(503, f"{name}: is still loading", retry_after="10") from None

@@ -15,8 +15,7 @@ from assay.data import codec
 from assay.progress import Reporter, Silent
 from assay.report.pages import PageLink, PageSection, ReportSite, RunSource, Sources, open_sources
 from assay.report.pages.section import join_key
-from assay.report.view.changes import Snapshot, take_snapshot
-from assay.report.view.progress import Counter, Progress
+from assay.report.view.changes import Counter, Progress, Snapshot, take_snapshot
 from assay.runs.history import ResultCache
 
 SILENT = Silent()
@@ -37,7 +36,7 @@ class Changes:
 
 
 class Subscription:
-    """Collect changes until a client takes them."""
+    """The changes that a client has not taken yet."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()

@@ -44,7 +44,7 @@ class MissingTestsError(Exception):
 
 
 class TooLargeError(Exception):
-    """Report a request that is larger than the service accepts."""
+    """A request is larger than the service accepts."""
 
 
 class _BusyError(Exception):
@@ -95,19 +95,19 @@ def parse_address(url: str, token: str = "") -> ServiceAddress:
 
 
 class JudgeClient:
-    """Hold one connection per thread. Any thread may call ``close``, which breaks all of them."""
+    """The connections to a service, which threads share. ``close`` breaks all of them."""
 
     def __init__(self, url: str, token: str = "") -> None:
         self.address = parse_address(url, token)
-        self._own = threading.local()
         self._lock = threading.Lock()
-        self._connections: set[http.client.HTTPConnection] = set()
+        self._open: set[http.client.HTTPConnection] = set()
+        self._idle: list[http.client.HTTPConnection] = []  # those that no request uses
         self._closed = threading.Event()
         self._judge: Any = None  # what the service was when it was first asked
 
     def get(self, path: str) -> dict[str, Any]:
         """Return the JSON object at a path. Raise SandboxError."""
-        return next(self._persist("GET", path, b"", stream=False))
+        return next(self._persist(path))
 
     def about(self) -> dict[str, Any]:
         """Return what the service says about itself.
@@ -129,15 +129,6 @@ class JudgeClient:
         self._judge = data["judge"]
         return data
 
-    def judge(self, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """Yield the lines of an answer as they come; the last one has the field ``end``.
-
-        An answer that breaks off ends without it. Raise SandboxError, also if the service is not
-        the one that ``about`` described; MissingTestsError; or TooLargeError.
-        """
-        content = json.dumps({**body, "stream": True}, separators=(",", ":")).encode()
-        return self._persist("POST", "/judge", content, stream=True)
-
     def judge_all(
         self,
         programs: Sequence[T],
@@ -145,15 +136,19 @@ class JudgeClient:
     ) -> Iterator[tuple[T, dict[str, Any]]]:
         """Yield every program with its verdict's line. Send again what got lost on the way.
 
-        ``make_body`` also gets the names of tests that the service does not hold. A request that is
-        too large is sent in halves.
+        ``make_body`` also gets the names of tests that the service does not hold. An answer that
+        breaks off has no last line; what it lacks is sent again. A request that is too large is
+        sent in halves. Raise SandboxError, also if the service is not the one that ``about``
+        described.
         """
         left = dict(enumerate(programs))
         missing: set[str] = set()
         for _ in range(ATTEMPTS):
             order = list(left)
+            body = {**make_body([left[n] for n in order], missing), "stream": True}
+            content = json.dumps(body, separators=(",", ":")).encode()
             try:
-                for line in self.judge(make_body([left[n] for n in order], missing)):
+                for line in self._persist("/judge", content):
                     if "index" in line:
                         yield left.pop(number_of(line, order, left)), line
             except MissingTestsError as error:
@@ -176,22 +171,23 @@ class JudgeClient:
         """Break all connections. Requests that are being answered end with an error."""
         self._closed.set()
         with self._lock:
-            connections, self._connections = self._connections, set()
+            connections, self._open, self._idle = self._open, set(), []
         for connection in connections:
             with contextlib.suppress(OSError, AttributeError):
                 connection.sock.shutdown(socket.SHUT_RDWR)
             connection.close()
         self._closed = threading.Event()
-        self._own = threading.local()
 
-    def _persist(
-        self, method: str, path: str, body: bytes, *, stream: bool
-    ) -> Iterator[dict[str, Any]]:
-        """Try until the server answers. Nothing is tried again once a line has been yielded."""
+    def _persist(self, path: str, body: bytes = b"") -> Iterator[dict[str, Any]]:
+        """Try until the server answers. Nothing is tried again once a line has been yielded.
+
+        A busy server is waited for as long as it says, and a broken connection is tried again a few
+        times with growing pauses. ``close`` ends the wait.
+        """
         failures, deadline = 0, time.monotonic() + PATIENCE_S
         closed = self._closed
         while True:
-            lines = self._once(method, path, body, stream=stream)
+            lines = self._request(path, body)
             try:
                 first = next(lines)
             except _BusyError as error:
@@ -201,7 +197,8 @@ class JudgeClient:
             except BROKEN as error:
                 failures += 1
                 if failures >= CONNECT_ATTEMPTS or closed.is_set():
-                    raise self._error(f"does not answer ({_shown(error)})") from error
+                    reason = str(error) or type(error).__name__
+                    raise self._error(f"does not answer ({reason})") from error
                 pause_s = min(MOST_PAUSE_S, FIRST_PAUSE_S * 2**failures)
             else:
                 break
@@ -211,35 +208,31 @@ class JudgeClient:
         with contextlib.suppress(*BROKEN):
             yield from lines
 
-    def _once(
-        self, method: str, path: str, body: bytes, *, stream: bool
-    ) -> Iterator[dict[str, Any]]:
-        connection = self._connection()
+    def _request(self, path: str, body: bytes) -> Iterator[dict[str, Any]]:
+        """Yield the answer to a GET, or the lines of the answer to a POST as they come."""
+        connection = self._connect()
         finished = False
         try:
             headers = dict(self.address.headers)
             if body:
-                headers["Content-Type"] = "application/json"
-            if stream:
-                headers["Accept"] = NDJSON
+                headers |= {"Content-Type": "application/json", "Accept": NDJSON}
+            method = "POST" if body else "GET"
             connection.request(method, f"{self.address.path}{path}", body or None, headers)
             response = connection.getresponse()
             if response.status != 200:
                 self._refuse(response.status, response.headers, response.read(1 << 20))
-            if not stream:
+            if not body:  # asked before programs are sent, or instead: the connection ends
                 yield self._parse(response.read())
-                finished = True
                 return
             self._check_judge(response.headers.get(JUDGE_HEADER, ""))
             while line := response.readline(LONGEST_LINE):
-                found = self._parse(line)
-                if found.get("end"):
+                answer = self._parse(line)
+                if answer.get("end"):
                     response.read()
                     finished = True
-                yield found
+                yield answer
         finally:
-            if not finished:
-                self._drop(connection)
+            self._release(connection, usable=finished)
 
     def _check_judge(self, given: str) -> None:
         """Raise SandboxError if the service has changed, before any of its verdicts is used."""
@@ -282,28 +275,35 @@ class JudgeClient:
             raise self._error("sent an unexpected answer")
         return found
 
-    def _connection(self) -> http.client.HTTPConnection:
-        known: http.client.HTTPConnection | None = getattr(self._own, "connection", None)
-        if known is not None:
-            return known
+    def _connect(self) -> http.client.HTTPConnection:
         address = self.address
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+        connection: http.client.HTTPConnection
         if address.is_encrypted:
-            made: http.client.HTTPConnection = http.client.HTTPSConnection(
+            connection = http.client.HTTPSConnection(
                 address.host, address.port, timeout=READ_S, context=ssl.create_default_context()
             )
         else:
-            made = http.client.HTTPConnection(address.host, address.port, timeout=READ_S)
+            connection = http.client.HTTPConnection(address.host, address.port, timeout=READ_S)
         with self._lock:
-            self._connections.add(made)
-        self._own.connection = made
-        return made
+            self._open.add(connection)
+        return connection
 
-    def _drop(self, connection: http.client.HTTPConnection) -> None:
-        connection.close()
+    def _release(self, connection: http.client.HTTPConnection, *, usable: bool) -> None:
+        """Keep a connection for the next request.
+
+        If one is broken, those that wait for a request probably are too: all of them are closed.
+        """
         with self._lock:
-            self._connections.discard(connection)
-        if getattr(self._own, "connection", None) is connection:
-            del self._own.connection
+            if usable and connection in self._open:
+                self._idle.append(connection)
+                return
+            broken, self._idle = [connection, *self._idle], []
+            self._open.difference_update(broken)
+        for one in broken:
+            one.close()
 
     def _error(self, what: str, remedy: str = "Check the service and its address.") -> SandboxError:
         return SandboxError(f"judge service {self.address}: {what}. {remedy}")
@@ -315,7 +315,3 @@ def number_of(line: Mapping[str, Any], order: Sequence[int], left: Container[int
     if not isinstance(index, int) or not 0 <= index < len(order) or order[index] not in left:
         raise SandboxError("judge service: sent a verdict on a program that it was not given.")
     return order[index]
-
-
-def _shown(error: BaseException) -> str:
-    return str(error) or type(error).__name__
