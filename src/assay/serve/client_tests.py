@@ -25,7 +25,7 @@ LONGEST_PARSED = 1 << 18  # characters: parsed in one step of the server's proce
 
 @dataclass(frozen=True, slots=True)
 class Trusted:
-    """What runs in a worker before it is isolated. It comes from benchmarks, never clients."""
+    """Code that runs in a worker before it is isolated: of benchmarks, never of clients."""
 
     imports: frozenset[str] = frozenset()
     preludes: frozenset[str] = frozenset({""})  # code before programs on standard input

@@ -59,7 +59,7 @@ def reply_json(content: Any, status: int = 200, headers: dict[str, str] | None =
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What verdicts depend on. Every answer carries it, so that a client notices a change."""
+    """The facts that verdicts depend on. Answers carry them, so that a client notices changes."""
 
     assay: str
     kind: str
