@@ -13,7 +13,6 @@ from click.core import ParameterSource
 
 from assay.cli._choices import AUTO, SELECTIONS, list_choices, sandbox_options
 from assay.cli._groups import (
-    ACCESS,
     DATA,
     JUDGING,
     LOCAL_ENGINES,
@@ -23,13 +22,11 @@ from assay.cli._groups import (
     PROMPT,
     SERVERS,
     TORCH_AND_VLLM,
-    Declaration,
     add_options,
     in_group,
 )
 from assay.cli._groups import option as option
 from assay.cli._problems import problem_options, with_selection
-from assay.data.guard import HOST
 from assay.pipeline import EngineOptions
 from assay.pipeline.config import MAX_TOKENS, MAX_TOKENS_THINKING, PRESETS, Sampling
 from assay.types import PromptImports
@@ -48,36 +45,6 @@ def parse_time_limit(_: click.Context, __: click.Parameter, value: str) -> float
         raise click.BadParameter(
             f"{value!r} is neither {AUTO} nor a number. Give a number of seconds."
         ) from None
-
-
-def server_options(command: str, port: int) -> tuple[Declaration, Declaration, Declaration]:
-    """Return where a server listens and what its clients send: host, port and token file."""
-    prefix = f"ASSAY_{command.upper()}"
-    host, port_option, token_file = in_group(
-        ACCESS,
-        option(
-            "--host",
-            default=HOST,
-            envvar=f"{prefix}_HOST",
-            help="Address to listen on. An address that other machines can reach needs "
-            "--token-file.",
-        ),
-        option(
-            "--port",
-            type=click.IntRange(0, 65_535),
-            default=port,
-            envvar=f"{prefix}_PORT",
-            help="Port to listen on; 0 chooses a free one.",
-        ),
-        option(
-            "--token-file",
-            type=click.Path(path_type=Path, dir_okay=False),
-            envvar=f"{prefix}_TOKEN_FILE",
-            help="File with the token that clients must send. If the file does not exist, it is "
-            "created with a random token.",
-        ),
-    )
-    return host, port_option, token_file
 
 
 results_dir = option(

@@ -8,22 +8,42 @@ from typing import TYPE_CHECKING
 import click
 
 from assay.cli._choices import SANDBOX_HELP, TIER_HELP, python
-from assay.cli._groups import DATA, JUDGING, LOAD, OUTPUT, GroupedCommand
-from assay.cli._options import data_dir, option, server_options
+from assay.cli._groups import ACCESS, DATA, JUDGING, LOAD, OUTPUT, GroupedCommand
+from assay.cli._options import data_dir, option
 from assay.cli._output import echo
-from assay.data.guard import read_token
+from assay.data.guard import HOST, read_token
 from assay.errors import UsageError, install_hint
 
 if TYPE_CHECKING:
     from assay.serve.server import JudgeServer
 
-host, port, token_file = server_options("serve", 8080)
+PORT = 8080
 
 
 @click.command(cls=GroupedCommand)
-@host
-@port
-@token_file
+@option(
+    "--host",
+    group=ACCESS,
+    default=HOST,
+    envvar="ASSAY_SERVE_HOST",
+    help="Address to listen on. An address that other machines can reach needs --token-file.",
+)
+@option(
+    "--port",
+    group=ACCESS,
+    type=click.IntRange(0, 65_535),
+    default=PORT,
+    envvar="ASSAY_SERVE_PORT",
+    help="Port to listen on; 0 chooses a free one.",
+)
+@option(
+    "--token-file",
+    group=ACCESS,
+    type=click.Path(path_type=Path, dir_okay=False),
+    envvar="ASSAY_SERVE_TOKEN_FILE",
+    help="File with the token that clients must send. If the file does not exist, it is created "
+    "with a random token.",
+)
 @option(
     "--workers",
     type=int,

@@ -7,13 +7,10 @@ from pathlib import Path
 
 import click
 
-from assay.cli._options import data_dir, option, server_options
+from assay.cli._options import data_dir, option
 from assay.cli._output import echo, note
-from assay.data.guard import read_token
 from assay.progress import Silent
-from assay.report.view import PORT, ViewServer
-
-host, port, token_file = server_options("view", PORT)
+from assay.report.view import HOST, PORT, ViewServer, read_token
 
 
 class Notes(Silent):
@@ -28,10 +25,20 @@ class Notes(Silent):
 @click.argument(
     "results", type=click.Path(path_type=Path, file_okay=False), default="results",
 )  # fmt: skip
-@port
-@host
+@option(
+    "--port", type=click.IntRange(0, 65_535), default=PORT, envvar="ASSAY_VIEW_PORT",
+    help="Port to listen on; 0 chooses a free one.",
+)  # fmt: skip
+@option(
+    "--host", default=HOST, envvar="ASSAY_VIEW_HOST",
+    help="Address to listen on. An address that other machines can reach needs --token-file.",
+)  # fmt: skip
 @option("--open", "opens", is_flag=True, envvar="ASSAY_VIEW_OPEN", help="Open a browser.")
-@token_file
+@option(
+    "--token-file", type=click.Path(path_type=Path, dir_okay=False), envvar="ASSAY_VIEW_TOKEN_FILE",
+    help="File with the token that clients must send. If the file does not exist, it is created "
+    "with a random token.",
+)  # fmt: skip
 @data_dir
 def view(
     results: Path, port: int, host: str, opens: bool, token_file: Path | None, data_dir: Path | None

@@ -33,7 +33,7 @@ def encode_verdict(
 
     ``name`` is the client's for the program; ``outputs`` are what a reference returned.
     """
-    data = codec.to_json(verdict)
+    data = {name: value for name, value in codec.to_json(verdict).items() if value is not None}
     line: dict[str, Any] = {"index": data.pop("sample")}
     if name is not None:
         line["id"] = name

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from assay.api.judging import Programs
 from assay.api.opening import load_benchmark
 from assay.errors import UsageError
 from assay.extract.workers import Extraction, ExtractionRequest, Extractor
@@ -31,7 +30,7 @@ WITHOUT_PROGRAM = frozenset(("no-code", "unparsable", "extraction", "too-long", 
 class ProgramJudge(Protocol):
     """A judge of a benchmark's programs, such as ``assay.Judge``."""
 
-    def judge(self, programs: Programs) -> list[Verdict]:
+    def judge(self, programs: Iterable[tuple[str, str]]) -> list[Verdict]:
         """Return a verdict for every pair of a task id and a program, in their order."""
         ...
 
