@@ -6,15 +6,14 @@ Judging is pure: to send a program twice does no harm.
 from __future__ import annotations
 
 import contextlib
+import functools
 import http.client
 import json
 import socket
-import ssl
 import threading
 import time
 from base64 import b64encode
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -35,70 +34,51 @@ NDJSON = "application/x-ndjson"
 JUDGE_HEADER = "Assay-Judge"  # what the service is, in JSON
 
 
-class MissingTestsError(Exception):
-    """The service does not hold the tests of these names."""
+class ServiceRefusedError(Exception):
+    """The service has answered a request with another status than 200."""
 
-    def __init__(self, names: list[str]) -> None:
-        super().__init__("unknown tests")
-        self.names = names
-
-
-class TooLargeError(Exception):
-    """A request is larger than the service accepts."""
-
-
-class _BusyError(Exception):
-    def __init__(self, why: str, pause_s: float) -> None:
-        super().__init__(why)
-        self.pause_s = pause_s
-
-
-@dataclass(frozen=True, slots=True)
-class ServiceAddress:
-    """The address of a service, and the headers that it needs."""
-
-    host: str
-    port: int
-    is_encrypted: bool
-    path: str
-    headers: Mapping[str, str] = field(repr=False)
-
-    def __str__(self) -> str:
-        return f"http{'s' * self.is_encrypted}://{self.host}:{self.port}{self.path}"
-
-
-def parse_address(url: str, token: str = "") -> ServiceAddress:
-    """Return the parts of a URL. A token may also be its password. Raise SandboxError."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-        (parts.hostname or "").encode("idna")  # as it is looked up
-    except ValueError:
-        parts, port = urlsplit(""), None
-    is_http = parts.scheme in ("http", "https") and url.isascii() and url.isprintable()
-    if not is_http or not parts.hostname or parts.query:
-        raise SandboxError(
-            f"{url!r}: is not the address of a judge service. Give http://HOST:PORT."
-        )
-    if not (token.isascii() and token.isprintable()):
-        raise SandboxError("token: has characters that no token has. Give that of the service.")
-    encrypted = parts.scheme == "https"
-    headers = {}
-    if token:
-        headers["Authorization"] = f"Bearer {token}"
-    elif parts.password:
-        pair = f"{unquote(parts.username or '')}:{unquote(parts.password)}"
-        headers["Authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
-    default = 443 if encrypted else 80
-    path = parts.path.rstrip("/")
-    return ServiceAddress(parts.hostname, port or default, encrypted, path, headers)
+    def __init__(self, status: int, content: bytes, retry_after: str) -> None:
+        try:
+            data = parse_json(content)
+            self.detail = str(data["detail"])
+        except (ValueError, KeyError, TypeError):
+            data, self.detail = {}, content[:200].decode(errors="replace")
+        super().__init__(f"{status} {self.detail}")
+        self.status = status
+        self.unknown_tests = data.get("unknown_tests")  # names of tests that it does not hold
+        self.pause_s = float(retry_after) if retry_after.isdigit() else 1.0
 
 
 class JudgeClient:
     """The connections to a service, which threads share. ``close`` breaks all of them."""
 
     def __init__(self, url: str, token: str = "") -> None:
-        self.address = parse_address(url, token)
+        """Parse the URL. A token may also be its password. Raise SandboxError."""
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+            host = (parts.hostname or "").encode("idna").decode()  # as it is looked up
+        except ValueError:
+            parts, port, host = urlsplit(""), None, ""
+        is_http = parts.scheme in ("http", "https") and url.isascii() and url.isprintable()
+        if not is_http or not host or parts.query:
+            raise SandboxError(
+                f"{url!r}: is not the address of a judge service. Give http://HOST:PORT."
+            )
+        if not (token.isascii() and token.isprintable()):
+            raise SandboxError("token: has characters that no token has. Give that of the service.")
+        self._headers = {}
+        if token:
+            self._headers["Authorization"] = f"Bearer {token}"
+        elif parts.password:
+            pair = f"{unquote(parts.username or '')}:{unquote(parts.password)}"
+            self._headers["Authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
+        https = parts.scheme == "https"
+        port = port or (443 if https else 80)
+        kind = http.client.HTTPSConnection if https else http.client.HTTPConnection
+        self._make_connection = functools.partial(kind, host, port, timeout=READ_S)
+        self._path = parts.path.rstrip("/")
+        self.address = f"{parts.scheme}://{host}:{port}{self._path}"
         self._lock = threading.Lock()
         self._open: set[http.client.HTTPConnection] = set()
         self._idle: list[http.client.HTTPConnection] = []  # those that no request uses
@@ -151,9 +131,10 @@ class JudgeClient:
                 for line in self._persist("/judge", content):
                     if "index" in line:
                         yield left.pop(number_of(line, order, left)), line
-            except MissingTestsError as error:
-                missing |= set(error.names)
-            except TooLargeError:
+            except ServiceRefusedError as error:
+                if error.status == 409:
+                    missing |= set(map(str, error.unknown_tests or ()))
+                    continue
                 if len(left) == 1:
                     raise SandboxError(
                         "program: is larger than the judge service accepts, with its tests. Start "
@@ -190,9 +171,17 @@ class JudgeClient:
             lines = self._request(path, body)
             try:
                 first = next(lines)
-            except _BusyError as error:
+            except ServiceRefusedError as error:
+                if error.status in (401, 403):
+                    remedy = "Check the token."
+                    raise self._error(f"authentication failed ({error})", remedy) from error
+                if error.unknown_tests or error.status == 413:  # the caller sends something else
+                    raise
+                if error.status not in BUSY:
+                    raise self._error(f"refused a request ({error})") from error
                 if time.monotonic() > deadline:
-                    raise self._error(f"is busy ({error})", "Try again later.") from error
+                    remedy = "Try again later."
+                    raise self._error(f"is busy ({error.detail})", remedy) from error
                 pause_s = error.pause_s
             except BROKEN as error:
                 failures += 1
@@ -213,14 +202,15 @@ class JudgeClient:
         connection = self._connect()
         finished = False
         try:
-            headers = dict(self.address.headers)
+            headers = dict(self._headers)
             if body:
                 headers |= {"Content-Type": "application/json", "Accept": NDJSON}
             method = "POST" if body else "GET"
-            connection.request(method, f"{self.address.path}{path}", body or None, headers)
+            connection.request(method, f"{self._path}{path}", body or None, headers)
             response = connection.getresponse()
             if response.status != 200:
-                self._refuse(response.status, response.headers, response.read(1 << 20))
+                retry_after = response.headers.get("Retry-After", "")
+                raise ServiceRefusedError(response.status, response.read(1 << 20), retry_after)
             if not body:  # asked before programs are sent, or instead: the connection ends
                 yield self._parse(response.read())
                 return
@@ -246,24 +236,6 @@ class JudgeClient:
                 "Judge all programs with the new one: use --fresh, or a new RemoteJudge.",
             )
 
-    def _refuse(self, status: int, headers: Any, content: bytes) -> None:
-        """Raise the error that an answer stands for."""
-        try:
-            data = parse_json(content)
-            detail = str(data["detail"])
-        except (ValueError, KeyError, TypeError):
-            data, detail = {}, content[:200].decode(errors="replace")
-        if status == 409 and isinstance(names := data.get("unknown_tests"), list):
-            raise MissingTestsError([str(name) for name in names])
-        if status == 413:
-            raise TooLargeError
-        if status in BUSY:
-            given = headers.get("Retry-After", "")
-            raise _BusyError(detail, float(given) if given.isdigit() else 1.0)
-        if status in (401, 403):
-            raise self._error(f"authentication failed ({status} {detail})", "Check the token.")
-        raise self._error(f"refused a request ({status} {detail})")
-
     def _parse(self, line: bytes) -> dict[str, Any]:
         try:
             found = json.loads(line)
@@ -276,20 +248,12 @@ class JudgeClient:
         return found
 
     def _connect(self) -> http.client.HTTPConnection:
-        address = self.address
         with self._lock:
             if self._idle:
                 return self._idle.pop()
-        connection: http.client.HTTPConnection
-        if address.is_encrypted:
-            connection = http.client.HTTPSConnection(
-                address.host, address.port, timeout=READ_S, context=ssl.create_default_context()
-            )
-        else:
-            connection = http.client.HTTPConnection(address.host, address.port, timeout=READ_S)
-        with self._lock:
+            connection = self._make_connection()
             self._open.add(connection)
-        return connection
+            return connection
 
     def _release(self, connection: http.client.HTTPConnection, *, usable: bool) -> None:
         """Keep a connection for the next request.
