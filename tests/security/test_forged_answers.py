@@ -167,7 +167,7 @@ def test_arguments_that_take_long_hold_back_no_other_answer(road: str) -> None:
                 if isinstance(one, Judged):
                     seen.append((one.lines.verdict.sample, one.lines.verdict.status))
                 else:
-                    seen.append((one.number, one.verdict.status))
+                    seen.append((one.number, one.status))
 
         try:
             sandbox.run_stage(stage, items, answer)

@@ -24,7 +24,7 @@ from assay.serve.fusion.languages import RUN, EndedRun, find_languages
 from assay.serve.server import JudgeServer
 from assay.serve.stage import JudgeAnswer, JudgeWork
 from assay.serve.telemetry import Metrics
-from assay.types import Capabilities, Limits, Status, Verdict
+from assay.types import Capabilities, Limits, Status
 from soak import SoakOptions, find_children, run_soak
 from tests.e2e.test_resume import descendants, survivors
 from tests.serve.conftest import Process, judge, make_options, serving, wait_until
@@ -44,10 +44,6 @@ def make_backlog(programs: int, size_mb: int, per_client: int) -> Backlog:
     return Backlog(make_options(queue=programs, queue_mb=size_mb, client_quota=per_client))
 
 
-def verdict(status: Status) -> Verdict:
-    return Verdict("", 0, status, "passed")
-
-
 def take(items: Iterator[Any], count: int) -> list[int]:
     found: list[int] = []
     while len(found) < count:
@@ -57,7 +53,7 @@ def take(items: Iterator[Any], count: int) -> list[int]:
 
 
 def answered(numbers: Sequence[int]) -> list[JudgeAnswer]:
-    return [JudgeAnswer(number, verdict("pass")) for number in numbers]
+    return [JudgeAnswer(number, "pass", "passed") for number in numbers]
 
 
 def test_requests_take_turns() -> None:
@@ -125,7 +121,7 @@ class FailingSandbox:
                 self.failures -= 1
                 raise SandboxError("all judge processes ended")
             context, work = item
-            answer([stage.give_up(context, work, "judged")._replace(verdict=verdict("pass"))])
+            answer([stage.give_up(context, work, "judged")._replace(status="pass")])
 
     def capabilities(self) -> Capabilities:
         return Capabilities("", "", "")
@@ -149,7 +145,7 @@ def test_a_failure_of_the_sandbox_is_tried_again_and_then_invalid(
     one.answer = found.extend
     engine.submit(one)
     wait_until(lambda: bool(found), 10)
-    assert [a.verdict.status for a in found] == [expected]
+    assert [a.status for a in found] == [expected]
     assert reported == ["all judge processes ended"] * failures
     engine.close()
 
@@ -162,8 +158,8 @@ def test_a_language_that_a_busy_machine_could_not_try_is_tried_again(
 
     def probe(_engine: StageSupervisor, languages: Sequence[str]) -> dict[str, JudgeAnswer]:
         tried.append(list(languages))
-        works = JudgeAnswer(0, verdict("pass"), outputs=ended)
-        return {"bash": works, "python": JudgeAnswer(0, verdict(STATUSES[len(tried)]))}
+        works = JudgeAnswer(0, "pass", "", outputs=ended)
+        return {"bash": works, "python": JudgeAnswer(0, STATUSES[len(tried)], "")}
 
     monkeypatch.setattr("assay.serve.fusion.languages._try", probe)
     assert find_languages(None) == ["bash"]  # type: ignore[arg-type]

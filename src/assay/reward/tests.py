@@ -26,7 +26,7 @@ Fields = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkTask:
-    """Name a task of a benchmark."""
+    """A task of a benchmark."""
 
     benchmark: str
     task_id: str
@@ -79,12 +79,14 @@ def own_problem(fields: Fields) -> Problem:
         raise UsageError(f"tests: {show(fields)} is not an object. Give one.")
     # A table has the fields of all its rows in each of them.
     present = {name: value for name, value in fields.items() if value is not None}
-    for kind in KINDS:
-        if kind.name in present:
-            if kind.known and (unknown := sorted(set(present) - kind.known)):
+    for name, (read, known) in READERS.items():
+        if name in present:
+            if known and (unknown := sorted(set(present) - known)):
                 raise UsageError(f"tests: unknown field {unknown[0]!r}. Remove it.")
-            return _problem(kind.read(present))
-    names = ", ".join(kind.name for kind in KINDS)
+            tests = read(present)
+            # Equal tests are one task.
+            return Problem(f"own/{codec.digest(tests_key(tests))[:16]}", "", "", tests)
+    names = ", ".join(READERS)
     raise UsageError(f"tests: neither tests nor a task id. Give task_id, or one of {names}.")
 
 
@@ -131,7 +133,9 @@ def _stdin_cases(fields: Fields) -> Tests:
 
 def _pairs(given: object, left: str, right: str) -> list[tuple[Any, Any]]:
     cases = _decoded(given)
-    if not isinstance(cases, list) or not all(_has(case, left, right) for case in cases):
+    if not isinstance(cases, list) or not all(
+        isinstance(case, Mapping) and {left, right} <= set(case) for case in cases
+    ):
         raise UsageError(f"tests: not a list of objects with {left} and {right}. Fix the cases.")
     return [(case[left], case[right]) for case in cases]
 
@@ -163,22 +167,14 @@ def _inputs(fields: Fields) -> Tests:
     return _function_tests(name, found, 0.0, wrapped=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """Describe one way to write tests down, by the field that shows it."""
-
-    name: str
-    read: Callable[[Fields], Tests]
-    known: frozenset[str] = frozenset()  # fields; none: others are ignored
-
-
-KINDS = (
-    Kind("cases", _cases, frozenset(("cases", "entry_point", "tolerance"))),
-    Kind("stdin_cases", _stdin_cases, frozenset(("stdin_cases", "comparison"))),
-    Kind("code", _code, frozenset(("code", "entry_point"))),
-    Kind("assert_case", _asserts),
-    Kind("inputs", _inputs),
-)
+# Ways to write tests down, by the field that shows it, with all fields; none: others are ignored.
+READERS: dict[str, tuple[Callable[[Fields], Tests], set[str]]] = {
+    "cases": (_cases, {"cases", "entry_point", "tolerance"}),
+    "stdin_cases": (_stdin_cases, {"stdin_cases", "comparison"}),
+    "code": (_code, {"code", "entry_point"}),
+    "assert_case": (_asserts, set()),
+    "inputs": (_inputs, set()),
+}
 
 
 def _tests_of_code(code: str, entry_point: str | None) -> Tests:
@@ -214,11 +210,6 @@ def _stdin_tests(pairs: Sequence[tuple[Any, Any]], comparison: str) -> Tests:
     if comparison not in COMPARISONS:
         raise UsageError(f"comparison {comparison!r}: unknown. Choose {', '.join(COMPARISONS)}.")
     return script_tests(pairs, comparison)
-
-
-def _problem(tests: Tests) -> Problem:
-    """Return a problem whose task id is a digest of its tests: equal tests are one task."""
-    return Problem(f"own/{codec.digest(tests_key(tests))[:16]}", "", "", tests)
 
 
 def tests_key(tests: Tests) -> list[object]:
@@ -259,7 +250,3 @@ def _arguments(given: object) -> object:
 def _joined(text: object) -> object:
     """Return a text, also if it is stored as a list of lines."""
     return "\n".join(map(str, text)) if isinstance(text, list) else text
-
-
-def _has(case: object, *names: str) -> bool:
-    return isinstance(case, Mapping) and set(names) <= set(case)

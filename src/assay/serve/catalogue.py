@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from assay import benchmarks
 from assay.judging import JudgeTask, references, tasks_of
 from assay.progress import Silent
-from assay.serve.client_tests import Trusted
 from assay.serve.options import ServeOptions
 from assay.types import Benchmark, Problem, Program, Tests
 
@@ -33,7 +32,9 @@ class Catalogue:
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self.served: dict[str, Served] = {}
         self.environments = {""}  # sets of packages that are known to work
-        self.trusted = Trusted()
+        # What runs in a worker before it is isolated is that of benchmarks, never of clients:
+        self.imports: set[str] = set()
+        self.preludes = {""}  # code before programs on standard input
 
     def names(self) -> list[str]:
         """Return the names of the benchmarks that may be used."""
@@ -69,9 +70,6 @@ class Catalogue:
             checked = references.check(benchmark, sandbox, Silent())
         ready = checked.benchmark
         self.environments.add(ready.environment)
-        preludes = {p.tests.preamble for p in ready.problems if p.tests.is_script}
-        with self._lock:
-            self.trusted = Trusted(
-                self.trusted.imports.union(ready.imports), self.trusted.preludes | preludes
-            )
+        self.imports.update(ready.imports)
+        self.preludes.update(p.tests.preamble for p in ready.problems if p.tests.is_script)
         return Served(ready, tasks_of(ready), checked.unscorable)

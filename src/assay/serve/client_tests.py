@@ -6,13 +6,13 @@ import threading
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, get_args
 
 from assay.data import text_cases
 from assay.data.test_code import COMPARISONS, call_tests, code_tests, script_tests
 from assay.judging import JudgeTask
 from assay.judging.wire import decode_tests
+from assay.serve.catalogue import Catalogue
 from assay.types import Integrity, Limits, Problem, Tests
 
 TESTS_ROOM = 64 << 20  # bytes of clients' tests that are held
@@ -21,14 +21,6 @@ PIECE = 1 << 20
 MOST_CASES = 10_000  # of one program; the most of any benchmark are 2,000
 LONGEST_CODE = 1 << 20  # characters
 LONGEST_PARSED = 1 << 18  # characters: parsed in one step of the server's process, 0.3 s
-
-
-@dataclass(frozen=True, slots=True)
-class Trusted:
-    """Code that runs in a worker before it is isolated: of benchmarks, never of clients."""
-
-    imports: frozenset[str] = frozenset()
-    preludes: frozenset[str] = frozenset({""})  # code before programs on standard input
 
 
 class ClientTests:
@@ -68,7 +60,7 @@ class ClientTests:
 
 
 def make_subject(
-    data: Any, imports: tuple[str, ...], environment: str, trusted: Trusted
+    data: Any, imports: tuple[str, ...], environment: str, catalogue: Catalogue
 ) -> JudgeTask:
     """Return a client's tests as a subject. Raise ValueError if they are malformed.
 
@@ -76,9 +68,9 @@ def make_subject(
     """
     tests = read_tests(data)
     remedy = "is not of a benchmark that this server has loaded. Start it with --benchmark NAME"
-    if unknown := sorted(set(imports) - trusted.imports):
+    if unknown := sorted(set(imports) - catalogue.imports):
         raise ValueError(f"imports: {unknown[0][:80]!r} {remedy}")
-    if tests.is_script and tests.preamble not in trusted.preludes:
+    if tests.is_script and tests.preamble not in catalogue.preludes:
         raise ValueError(f"tests.preamble: the code before scripts {remedy}")
     return JudgeTask(Problem("", "", "", tests), Limits(), imports, environment)
 

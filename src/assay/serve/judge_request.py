@@ -190,9 +190,9 @@ class JudgeRequest:
         if id(own) not in self._names:
             self._names[id(own)] = name_tests(own)
         content, size = self._names[id(own)]
-        trusted = self._service.catalogue.trusted
+        catalogue = self._service.catalogue
         return held.add(
-            content + suffix, size, lambda: make_subject(own, imports, environment, trusted)
+            content + suffix, size, lambda: make_subject(own, imports, environment, catalogue)
         )
 
     def _read_named(self, given: Any) -> Data:

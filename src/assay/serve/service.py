@@ -270,11 +270,8 @@ class Service:
         try:
             async for batch in inbox.batches():
                 for one in batch:
-                    verdict = one.verdict
-                    self.metrics.count(
-                        "assay_programs_total", status=verdict.status, reason=verdict.reason
-                    )
-                    self.metrics.count("assay_program_cpu_seconds_total", verdict.cpu_s)
+                    self.metrics.count("assay_programs_total", status=one.status, reason=one.reason)
+                    self.metrics.count("assay_program_cpu_seconds_total", one.cpu_s)
                 missing -= len(batch)
                 yield batch
         finally:

@@ -229,11 +229,11 @@ class ViewHandler(BaseHTTPRequestHandler):
     def send_section(self, query: dict[str, str]) -> None:
         """Send one page as HTML in JSON."""
         self.server.site.poll(least_s=1.0)
-        self._send_json(self.server.site.section(query.get("key", "")))
+        self._send(encode(self.server.site.section(query.get("key", ""))), JSON)
 
     def send_block(self, query: dict[str, str]) -> None:
         """Send data of a page."""
-        self._send_json(self.server.site.block(query.get("name", "")))
+        self._send(encode(self.server.site.block(query.get("name", ""))), JSON)
 
     def send_icon(self, _query: dict[str, str]) -> None:
         """Send no icon; browsers ask for one."""
@@ -278,9 +278,6 @@ class ViewHandler(BaseHTTPRequestHandler):
             headers["WWW-Authenticate"] = 'Bearer realm="assay view"'
         content = codec.dumps({"error": refusal.reason}).encode()
         self._send(content, JSON, refusal.status, headers=headers)
-
-    def _send_json(self, content: object) -> None:
-        self._send(encode(content), JSON)
 
     def _send(
         self,

@@ -119,7 +119,7 @@ class FusionApi:
         )  # fmt: skip
         request.state.programs = 1
         (answer,) = await service.all_answers(request, [(subject, work)], len(body))
-        verdict = answer.verdict
+        verdict = answer.read_verdict()
         if verdict.status == "invalid":  # never a rejected program
             raise RequestRefusedError(503, f"SandboxError: {verdict.reason}: {verdict.detail}")
         return reply_json(render_submission(answer, wanted, subject))
@@ -155,7 +155,7 @@ class FusionApi:
 
 def render_run(answer: JudgeAnswer, wanted: RunCode) -> dict[str, Any]:
     """Return the outcome of a run as SandboxFusion does."""
-    verdict, ended = answer.verdict, answer.outputs
+    verdict, ended = answer.read_verdict(), answer.outputs
     if isinstance(ended, str):
         return _response("SandboxError", ended)
     if verdict.status == "invalid":
@@ -187,7 +187,7 @@ def render_run(answer: JudgeAnswer, wanted: RunCode) -> dict[str, Any]:
 
 def render_submission(answer: JudgeAnswer, wanted: Dataset, subject: JudgeTask) -> dict[str, Any]:
     """Return a verdict as SandboxFusion does."""
-    verdict, tests = answer.verdict, subject.problem.tests
+    verdict, tests = answer.read_verdict(), subject.problem.tests
     passed = verdict.status == "pass"
     run = {
         "status": "TimeLimitExceeded" if verdict.reason == "timeout" else "Finished",
@@ -204,7 +204,7 @@ def render_submission(answer: JudgeAnswer, wanted: Dataset, subject: JudgeTask) 
         "full_code": f"{tests.preamble}{answer.program}",
         "test_code": tests.code,
         "tests": [{"passed": passed, "exec_info": info, "test_info": None}],
-        "extracted_type": _extracted_type(answer),
+        "extracted_type": _extracted_type(verdict.rule, answer.program),
         "extra": {"reason": verdict.reason, "rule": verdict.rule},
     }
 
@@ -228,9 +228,8 @@ def _decode(output: bytes) -> str:
         return f"[DecodeError] {error}"
 
 
-def _extracted_type(answer: JudgeAnswer) -> str:
-    rule = answer.verdict.rule
-    if rule == "none" or not answer.program:
+def _extracted_type(rule: str, program: str) -> str:
+    if rule == "none" or not program:
         return "empty"
     return "fenced" if "fence" in rule else "heuristic"
 

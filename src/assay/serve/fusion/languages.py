@@ -79,9 +79,7 @@ def find_languages(engine: StageSupervisor) -> list[str]:
     answers: dict[str, JudgeAnswer] = {}
     for _ in range(ATTEMPTS):
         missing = [
-            name
-            for name in PROBES
-            if name not in answers or answers[name].verdict.status == "invalid"
+            name for name in PROBES if name not in answers or answers[name].status == "invalid"
         ]
         if not missing:
             break
