@@ -69,15 +69,15 @@ class Guard:
             return Refusal(HTTPStatus.FORBIDDEN, "requests from other sites are refused")
         return None
 
-    def admits(self, headers: Mapping[str, str], given: str = "") -> bool:
+    def admits(self, headers: Mapping[str, str], password: str = "") -> bool:
         """Return whether a request has the token: in the address, a header, or as a session."""
         if not self.token:
             return True
         bearer = headers.get("Authorization", "")
         if bearer.startswith(BEARER):
-            given = bearer.removeprefix(BEARER)
-        kept = _cookie(headers, self.cookie)
-        return _is_equal(given, self.token) or _is_equal(kept, self.session)
+            password = bearer.removeprefix(BEARER)
+        session = _cookie(headers, self.cookie)
+        return _is_equal(password, self.token) or _is_equal(session, self.session)
 
     def _is_ours(self, host: str) -> bool:
         name = _host_name(host)
@@ -183,11 +183,11 @@ def _host_name(host: str) -> str | None:
 
 def _cookie(headers: Mapping[str, str], name: str) -> str:
     try:
-        found = SimpleCookie(headers.get("Cookie", "")).get(name)
+        morsel = SimpleCookie(headers.get("Cookie", "")).get(name)
     except CookieError:
         return ""
-    return found.value if found else ""
+    return morsel.value if morsel else ""
 
 
-def _is_equal(given: str, known: str) -> bool:
-    return hmac.compare_digest(given.encode("utf-8", "replace"), known.encode())
+def _is_equal(value: str, known: str) -> bool:
+    return hmac.compare_digest(value.encode("utf-8", "replace"), known.encode())

@@ -224,28 +224,28 @@ class JudgeClient:
         finally:
             self._release(connection, usable=finished)
 
-    def _check_judge(self, given: str) -> None:
+    def _check_judge(self, header: str) -> None:
         """Raise SandboxError if the service has changed, before any of its verdicts is used."""
         try:
-            found = parse_json(given)
+            judge = parse_json(header)
         except ValueError:
-            found = given
-        if found != self._judge:
+            judge = header
+        if judge != self._judge:
             raise self._error(
-                f"it has changed from {self._judge} to {found}",
+                f"it has changed from {self._judge} to {judge}",
                 "Judge all programs with the new one: use --fresh, or a new RemoteJudge.",
             )
 
     def _parse(self, line: bytes) -> dict[str, Any]:
         try:
-            found = json.loads(line)
+            answer = json.loads(line)
         except (ValueError, RecursionError) as error:
             if not line.endswith(b"\n"):  # cut off
                 raise http.client.IncompleteRead(line) from error
             raise self._error("sent an answer that is not JSON") from error
-        if not isinstance(found, dict):
+        if not isinstance(answer, dict):
             raise self._error("sent an unexpected answer")
-        return found
+        return answer
 
     def _connect(self) -> http.client.HTTPConnection:
         with self._lock:

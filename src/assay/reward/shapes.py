@@ -36,8 +36,8 @@ class TrlReward(Reward):
         **columns: Any,
     ) -> list[float | None]:
         """Return the reward of each completion, in their order."""
-        given = {name: columns.get(name) for name in COLUMNS}
-        present = {name: column for name, column in given.items() if column is not None}
+        named = {name: columns.get(name) for name in COLUMNS}
+        present = {name: column for name, column in named.items() if column is not None}
         require_equal_lengths(prompts=prompts, completions=completions, **present)
         texts = [text_of(completion) for completion in completions]
         conversational = bool(completions) and not isinstance(completions[0], str)

@@ -32,7 +32,7 @@ class BenchmarkTask:
     task_id: str
 
 
-def read_task(given: object, benchmark: str = "") -> BenchmarkTask | Problem:
+def read_task(value: object, benchmark: str = "") -> BenchmarkTask | Problem:
     """Return the task that a value of a dataset means.
 
     The value is a task id of ``benchmark``, or an object or its JSON: ``benchmark`` and
@@ -40,11 +40,11 @@ def read_task(given: object, benchmark: str = "") -> BenchmarkTask | Problem:
     """
     if not isinstance(benchmark, str):
         raise UsageError(f"benchmark: {show(benchmark)} is not a name. Give one.")
-    if isinstance(given, Mapping):
-        return _read_fields(given, benchmark)
-    if isinstance(given, str) and given.lstrip().startswith("{"):
-        return _read_json(given, benchmark)
-    return _benchmark_task(benchmark, given)
+    if isinstance(value, Mapping):
+        return _read_fields(value, benchmark)
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        return _read_json(value, benchmark)
+    return _benchmark_task(benchmark, value)
 
 
 # A trainer samples each row several times, and a sandbox keeps tests that it has seen.
@@ -131,8 +131,8 @@ def _stdin_cases(fields: Fields) -> Tests:
     return _stdin_tests(pairs, fields.get("comparison") or "exact")
 
 
-def _pairs(given: object, left: str, right: str) -> list[tuple[Any, Any]]:
-    cases = _decoded(given)
+def _pairs(column: object, left: str, right: str) -> list[tuple[Any, Any]]:
+    cases = _decoded(column)
     if not isinstance(cases, list) or not all(
         isinstance(case, Mapping) and {left, right} <= set(case) for case in cases
     ):
@@ -145,8 +145,8 @@ def _code(fields: Fields) -> Tests:
 
 
 def _asserts(fields: Fields) -> Tests:
-    found = _decoded(fields["assert_case"])
-    lines = found if isinstance(found, list) else [found]
+    asserts = _decoded(fields["assert_case"])
+    lines = asserts if isinstance(asserts, list) else [asserts]
     return _tests_of_code("\n".join(map(str, lines)), fields.get("fn_name"))
 
 
@@ -163,8 +163,8 @@ def _inputs(fields: Fields) -> Tests:
     name = fields.get("fn_name")
     if not name:
         return _stdin_tests([(_joined(i), _joined(o)) for i, o in pairs], "livecodebench")
-    found = [(_arguments(given), _decoded(output)) for given, output in pairs]
-    return _function_tests(name, found, 0.0, wrapped=True)
+    calls = [(_arguments(arguments), _decoded(output)) for arguments, output in pairs]
+    return _function_tests(name, calls, 0.0, wrapped=True)
 
 
 # Ways to write tests down, by the field that shows it, with all fields; none: others are ignored.
@@ -242,9 +242,9 @@ def _decoded(value: object) -> object:
         return value
 
 
-def _arguments(given: object) -> object:
+def _arguments(value: object) -> object:
     """Return arguments: a list, or a text with one JSON value per line."""
-    return [_decoded(line) for line in given.split("\n")] if isinstance(given, str) else given
+    return [_decoded(line) for line in value.split("\n")] if isinstance(value, str) else value
 
 
 def _joined(text: object) -> object:

@@ -137,8 +137,8 @@ def _stdin(data: dict[str, Any]) -> Tests:
     pairs = []
     for number, case in enumerate(_list(data, "stdin_cases")):
         match case:
-            case {"input": str(given), "output": str(output)}:
-                pairs.append((given, output))
+            case {"input": str(text), "output": str(output)}:
+                pairs.append((text, output))
             case _:
                 raise ValueError(f"tests.stdin_cases[{number}]: needs the texts input and output")
     if not any(output.strip() for _, output in pairs):

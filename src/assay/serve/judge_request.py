@@ -195,17 +195,17 @@ class JudgeRequest:
             content + suffix, size, lambda: make_subject(own, imports, environment, catalogue)
         )
 
-    def _read_named(self, given: Any) -> Data:
-        if not isinstance(given, dict):
+    def _read_named(self, named: Any) -> Data:
+        if not isinstance(named, dict):
             raise BadRequestError("named_tests: is not an object")
-        for name, data in given.items():
+        for name, data in named.items():
             try:
                 right = not name.startswith(NAMED) or name == name_tests(data)[0]
             except RecursionError as error:
                 raise BadRequestError(f"named_tests: {name[:80]} is nested too deeply") from error
             if not right:
                 raise BadRequestError(f"named_tests: {name[:80]} is not the digest of its tests")
-        return given
+        return named
 
     def _apply(self, base: Limits, one: Data) -> Limits:
         """Return limits with the request's own, which the server's bound."""

@@ -79,10 +79,10 @@ class ServeOptions:
     def find_excess(self, limits: Limits) -> str:
         """Return which limit is more than the server allows, or an empty text."""
         for field in fields(Limits):
-            most, given = getattr(self.limits, field.name), getattr(limits, field.name)
-            if given > most:
-                return f"limits.{field.name}: {given:g} is more than this server's {most:g}"
-            if given < 0 or (given == 0 and field.name != "call_cpu_s"):
+            most, value = getattr(self.limits, field.name), getattr(limits, field.name)
+            if value > most:
+                return f"limits.{field.name}: {value:g} is more than this server's {most:g}"
+            if value < 0 or (value == 0 and field.name != "call_cpu_s"):
                 return f"limits.{field.name}: must be above 0"
         # A worker that cannot start with its limit is tried again while all others wait.
         if limits.memory_mb < LEAST_MEMORY_MB:

@@ -119,7 +119,7 @@ def most_connections() -> int:
 
 
 class ImpatientProtocol(AutoHTTPProtocol):  # type: ignore[misc]
-    """Wait for the head of a request for a limited time. uvicorn itself waits for ever.
+    """A protocol that waits for the head of a request for a limited time. uvicorn waits for ever.
 
     Otherwise clients without a token could hold all connections by sending nothing.
     """

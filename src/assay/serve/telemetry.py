@@ -102,8 +102,8 @@ class Metrics:
             if name != last:
                 yield from _head(name, COUNTERS[name], "counter")
                 last = name
-            shown = ",".join(f'{label}="{_escape(text)}"' for label, text in labels)
-            yield f"{name}{'{' + shown + '}' if shown else ''} {_number(value)}"
+            pairs = ",".join(f'{label}="{_escape(text)}"' for label, text in labels)
+            yield f"{name}{'{' + pairs + '}' if pairs else ''} {_number(value)}"
         if self._buckets:
             yield from _head(
                 SECONDS, "Seconds from a request's arrival to its answer.", "histogram"

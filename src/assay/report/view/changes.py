@@ -67,17 +67,17 @@ def take_snapshot(results: Path) -> Snapshot:
 
 
 def _scan(folder: Path) -> list[os.DirEntry[str]]:
-    with contextlib.suppress(OSError), os.scandir(folder) as found:
-        return list(found)
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        return list(entries)
     return []
 
 
 def _mark(path: str) -> Mark | None:
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 @dataclass(frozen=True, slots=True)

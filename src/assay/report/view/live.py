@@ -63,9 +63,9 @@ class Subscription:
             self._changed.wait_for(self._is_due, timeout_s)
             if self._ended:
                 return None
-            found = Changes(tuple(self._keys), self._progress)
+            changes = Changes(tuple(self._keys), self._progress)
             self._keys, self._progress = {}, {}
-            return found
+            return changes
 
     def _is_due(self) -> bool:
         return bool(self._keys or self._progress or self._ended)
@@ -141,19 +141,19 @@ class LiveSite:
 
     def _measure(self, names: Collection[str]) -> dict[str, Progress]:
         """Return the progress of the runs with these names that are not finished."""
-        found = {
+        measured = {
             join_key("run", run.key): self._counter.measure(run)
             for run in self._lists.sources.runs
             if _name(run) in names
         }
-        return {key: progress for key, progress in found.items() if progress}
+        return {key: progress for key, progress in measured.items() if progress}
 
     def _open(self) -> Sources:
-        found = open_sources([str(self.results)], self.results, self._note, self._results.read)
+        sources = open_sources([str(self.results)], self.results, self._note, self._results.read)
         self._results.forget_others(
-            {run.entry.result.path for run in found.runs if run.entry.result}
+            {run.entry.result.path for run in sources.runs if run.entry.result}
         )
-        return replace(found, runs=tuple(self._without_links(run) for run in found.runs))
+        return replace(sources, runs=tuple(self._without_links(run) for run in sources.runs))
 
     def _note(self, line: str) -> None:
         """Report a damaged file once, however often the folder is read."""
@@ -189,13 +189,13 @@ class LiveSite:
             return site.block(name)
 
     def _list(self, key: str) -> PageSection:
-        lists, found = self._lists, self._listed.get(key)
-        if found is None:
-            found = lists.section(key)
+        lists, section = self._lists, self._listed.get(key)
+        if section is None:
+            section = lists.section(key)
             with self._lock:
                 if lists is self._lists:
-                    self._listed[key] = found
-        return found
+                    self._listed[key] = section
+        return section
 
     def _make_site(self, sources: Sources) -> ReportSite:
         return ReportSite(sources, reporter=self._reporter, data_dir=self._data_dir)

@@ -168,7 +168,7 @@ class ViewServer(ThreadingHTTPServer):
 
 
 class ViewHandler(BaseHTTPRequestHandler):
-    """Answer GET and HEAD requests. Each connection has its own thread."""
+    """The GET and HEAD requests of one connection, which has its own thread."""
 
     server: ViewServer
     protocol_version = "HTTP/1.1"
@@ -256,8 +256,8 @@ class ViewHandler(BaseHTTPRequestHandler):
             return
         with self.server.site.subscribed() as changes:
             self.wfile.write(b"retry: 2000\n\n")
-            while (found := changes.take(STILL_THERE_S)) is not None:
-                self.wfile.write(_encode(found).encode())
+            while (change := changes.take(STILL_THERE_S)) is not None:
+                self.wfile.write(_encode(change).encode())
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Send the library's refusals, such as that of an unknown method, as all others."""
@@ -312,13 +312,13 @@ class ViewHandler(BaseHTTPRequestHandler):
         """Print nothing for requests."""
 
 
-def _encode(found: Changes) -> str:
+def _encode(changes: Changes) -> str:
     """Return changes as events, or a comment as a sign of life."""
     events = ""
-    if found.keys:
-        events += f"event: changed\ndata: {json.dumps(found.keys)}\n\n"
-    if found.progress:
-        progress = {key: [one.judged, one.total] for key, one in found.progress.items()}
+    if changes.keys:
+        events += f"event: changed\ndata: {json.dumps(changes.keys)}\n\n"
+    if changes.progress:
+        progress = {key: [one.judged, one.total] for key, one in changes.progress.items()}
         events += f"event: progress\ndata: {json.dumps(progress)}\n\n"
     return events or ": \n\n"
 
