@@ -9,6 +9,7 @@ Such a request has the other site's name in ``Host``, so only names of this mach
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import ipaddress
 import secrets
@@ -76,8 +77,14 @@ class Guard:
         bearer = headers.get("Authorization", "")
         if bearer.startswith(BEARER):
             password = bearer.removeprefix(BEARER)
-        session = _cookie(headers, self.cookie)
-        return _is_equal(password, self.token) or _is_equal(session, self.session)
+        session = ""
+        with contextlib.suppress(CookieError):
+            if morsel := SimpleCookie(headers.get("Cookie", "")).get(self.cookie):
+                session = morsel.value
+        return any(
+            hmac.compare_digest(value.encode("utf-8", "replace"), known.encode())
+            for value, known in ((password, self.token), (session, self.session))
+        )
 
     def _is_ours(self, host: str) -> bool:
         name = _host_name(host)
@@ -179,15 +186,3 @@ def _host_name(host: str) -> str | None:
     except ValueError:
         return None
     return parts.hostname
-
-
-def _cookie(headers: Mapping[str, str], name: str) -> str:
-    try:
-        morsel = SimpleCookie(headers.get("Cookie", "")).get(name)
-    except CookieError:
-        return ""
-    return morsel.value if morsel else ""
-
-
-def _is_equal(value: str, known: str) -> bool:
-    return hmac.compare_digest(value.encode("utf-8", "replace"), known.encode())

@@ -130,16 +130,15 @@ class VerlReward(Reward):
         ]
         scores = self.score(tests, list(solution_strs))
         values = require_values(scores, self.invalid)
-        return [_entry(value, score) for value, score in zip(values, scores, strict=True)]
-
-
-def _entry(value: float, score: Score) -> dict[str, float]:
-    """Return the same keys for every completion: verl makes a list of each."""
-    return {
-        "score": value,
-        "acc": float(score.verdict.status == "pass"),
-        "invalid": float(score.value is None),
-    }
+        # The same keys for every completion: verl makes a list of each.
+        return [
+            {
+                "score": value,
+                "acc": float(score.verdict.status == "pass"),
+                "invalid": float(score.value is None),
+            }
+            for value, score in zip(values, scores, strict=True)
+        ]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -55,7 +55,7 @@ class Backlog:
         self._turns: deque[Ticket] = deque()
         self._taken: dict[int, tuple[Ticket, Task]] = {}  # being judged, by number
         self._clients: dict[str, int] = {}  # their open programs
-        self._numbers = itertools.count()
+        self.next_number = itertools.count().__next__  # for a program; no other has it
         self.waiting = self.size = 0
         self._closed = False
         self._reader = 0  # the number of the only one that may take programs
@@ -64,10 +64,6 @@ class Backlog:
     def taken(self) -> int:
         """The number of programs that are being judged."""
         return len(self._taken)
-
-    def next_number(self) -> int:
-        """Return a number for a program that no other has."""
-        return next(self._numbers)
 
     def add(self, ticket: Ticket, retry_after_s: int) -> None:
         """Queue the programs of a request. Raise FullError if there is no room for them."""

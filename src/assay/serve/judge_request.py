@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any, Literal, get_args
 
@@ -119,21 +119,19 @@ class JudgeRequest:
         self._limits = _read_limits(common.get("limits"))
         self._form = _form(common, "chat")
         self._with_program = _flag(common, "with_program")
-        tasks = list(self._read_all())
-        if unknown := list(self._unknown):
-            why = "named_tests: some are not known to this server. Send them again."
-            raise RequestRefusedError(409, why, {"unknown_tests": unknown})
-        return tasks
-
-    def _read_all(self) -> Iterator[Task]:
+        tasks = []
         for index, one in enumerate(self._programs):
             try:
                 if (task := self._read_one(index, one)) is not None:
-                    yield task
+                    tasks.append(task)
             except ValueError as error:
                 raise BadRequestError(f"programs[{index}].{error}") from error
             except RecursionError as error:
                 raise BadRequestError(f"programs[{index}].tests: are nested too deeply") from error
+        if unknown := list(self._unknown):
+            why = "named_tests: some are not known to this server. Send them again."
+            raise RequestRefusedError(409, why, {"unknown_tests": unknown})
+        return tasks
 
     def _read_one(self, index: int, one: Data) -> Task | None:
         task_id = _word(one, "task_id")

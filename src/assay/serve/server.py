@@ -46,11 +46,13 @@ class JudgeServer:
             raise
         logging.getLogger("uvicorn").handlers = [LogHandler(self.log)]
         logging.getLogger("uvicorn").propagate = False
+        files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)  # workers need half of them
+        most = MOST_OPEN if files == resource.RLIM_INFINITY else min(MOST_OPEN, files // 2)
         config = uvicorn.Config(
             app, log_config=None, access_log=False, lifespan="off",
             timeout_keep_alive=KEEP_ALIVE_S, backlog=BACKLOG, server_header=False, ws="none",
             timeout_graceful_shutdown=LAST_S, proxy_headers=False,
-            limit_concurrency=most_connections(), http=ImpatientProtocol,
+            limit_concurrency=most, http=ImpatientProtocol,
         )  # fmt: skip
         self._server = uvicorn.Server(config)
         self._server.handle_exit = handle_signals(self._server, self.service)
@@ -110,12 +112,6 @@ def handle_signals(server: uvicorn.Server, service: Service) -> Callable[..., No
         draining.append(loop.create_task(drain()))
 
     return handle
-
-
-def most_connections() -> int:
-    """Return how many connections may be open. Workers need half of the files of a process."""
-    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return MOST_OPEN if files == resource.RLIM_INFINITY else min(MOST_OPEN, files // 2)
 
 
 class ImpatientProtocol(AutoHTTPProtocol):  # type: ignore[misc]

@@ -60,15 +60,12 @@ class Subscription:
     def take(self, timeout_s: float) -> Changes | None:
         """Return changes, nothing after the timeout, or None at the end."""
         with self._changed:
-            self._changed.wait_for(self._is_due, timeout_s)
+            self._changed.wait_for(lambda: self._keys or self._progress or self._ended, timeout_s)
             if self._ended:
                 return None
             changes = Changes(tuple(self._keys), self._progress)
             self._keys, self._progress = {}, {}
             return changes
-
-    def _is_due(self) -> bool:
-        return bool(self._keys or self._progress or self._ended)
 
 
 class LiveSite:
@@ -153,18 +150,18 @@ class LiveSite:
         self._results.forget_others(
             {run.entry.result.path for run in sources.runs if run.entry.result}
         )
-        return replace(sources, runs=tuple(self._without_links(run) for run in sources.runs))
+        # A folder that is a link may lead anywhere.
+        runs = (
+            replace(run, folder=None) if run.folder and run.folder.is_symlink() else run
+            for run in sources.runs
+        )
+        return replace(sources, runs=tuple(runs))
 
     def _note(self, line: str) -> None:
         """Report a damaged file once, however often the folder is read."""
         if line not in self._noted:
             self._noted.add(line)
             self._reporter.note(line)
-
-    def _without_links(self, run: RunSource) -> RunSource:
-        """Return the run without its folder if that is a link, which may lead anywhere."""
-        linked = run.folder is not None and run.folder.is_symlink()
-        return replace(run, folder=None) if linked else run
 
     def _is_costly(self, name: str) -> bool:
         cost, when = self._costs.get(name, (0.0, 0.0))
