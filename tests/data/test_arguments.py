@@ -75,7 +75,7 @@ def parameters() -> Iterator[tuple[str, str]]:
 def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     # A service that does not answer is asked again for a while, which is not the matter here.
-    monkeypatch.setattr("assay.sandbox.remote.client.CONNECT_ATTEMPTS", 1)
+    monkeypatch.setattr("assay.judging.client.CONNECT_ATTEMPTS", 1)
 
 
 @pytest.mark.parametrize(("name", "parameter"), list(parameters()))

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 import assay
 from assay.errors import SandboxError, UsageError
 from assay.reward import Reward, TrlReward, VerlReward
-from assay.reward.judging import JudgedCompletion
-from assay.reward.rewards import Score, require_values, reward_of
+from assay.reward.judging import Score, reward_of
+from assay.reward.rewards import require_values
 from assay.types import Verdict
 
 RIGHT = "```python\ndef celsius_to_fahrenheit(celsius):\n    return celsius * 9 / 5 + 32\n```"
@@ -235,8 +235,9 @@ def test_rewards_follow_the_verdict(
     status: str, reason: str, passed: int, total: int, partial: bool, format_share: float
 ) -> None:
     verdict = Verdict("t", 0, status, reason)  # type: ignore[arg-type]
-    judged = JudgedCompletion(verdict, min(passed, total), total)
-    value = reward_of(judged, partial=partial, format_share=format_share)
+    value = reward_of(
+        verdict, min(passed, total), total, partial=partial, format_share=format_share
+    )
     if status == "invalid":
         assert value is None
     elif status == "pass":

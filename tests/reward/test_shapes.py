@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 
 from assay.errors import UsageError
 from assay.reward import OpenRlhfReward, TrlReward, VerlReward
-from assay.reward.openrlhf import response_of
-from assay.reward.trl import read_columns, text_of
+from assay.reward.shapes import read_columns, response_of, text_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "reward"
 RIGHT = "```python\ndef celsius_to_fahrenheit(celsius):\n    return celsius * 9 / 5 + 32\n```"

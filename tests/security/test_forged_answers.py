@@ -14,8 +14,7 @@ from assay.data import codec, plain
 from assay.judging import JudgeTask
 from assay.judging.stage import Judged, SampleStage, SampleText
 from assay.sandbox import Stage, open_sandbox
-from assay.serve.engine.stage import ServeStage
-from assay.serve.engine.work import JudgeWork, Kind
+from assay.serve.stage import JudgeWork, ServeStage
 from assay.types import Answer, Benchmark, Cases, Job, Limits, Problem, Program, Tests
 from tests.security.forgeries_expressions import (
     ARGUMENT,
@@ -157,7 +156,7 @@ def test_arguments_that_take_long_hold_back_no_other_answer(road: str) -> None:
             ]
         else:
             stage = ServeStage(8, 1)
-            kind: Kind = "program" if road == "service" else "completion"
+            kind: Any = "program" if road == "service" else "completion"
             items = [
                 (JudgeTask(problem), JudgeWork(n, kind, a, limits, "Forged/0", position=n))
                 for n, a in enumerate(answers)

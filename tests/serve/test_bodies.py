@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
+from assay.serve.client_tests import MOST_CASES
 from assay.serve.judge_request import MOST_VALUES, count_values
 from assay.serve.options import ServeOptions
-from assay.serve.own_tests import MOST_CASES
 from assay.types import Limits
 from tests.serve.conftest import READ_S, judge, make_options, serving
 from tests.serve.test_judge import CASES, CODE, RIGHT

@@ -55,7 +55,7 @@ def test_the_token_opens_as_a_bearer_and_as_a_password(guarded: JudgeServer) -> 
 def test_connections_without_a_request_are_closed(
     guarded: JudgeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assay.serve.connections.HEAD_S", 0.1)
+    monkeypatch.setattr("assay.serve.server.HEAD_S", 0.1)
     whole = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     for first, then in ((b"", b""), (b"", whole[:20]), (whole, whole[:20])):
         with socket.create_connection(("127.0.0.1", guarded.port), timeout=60) as raw:

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from assay.serve.engine.backlog import FullError
+from assay.serve.backlog import FullError
 from assay.serve.fusion.requests import LANGUAGES
 from assay.serve.server import JudgeServer
 from assay.types import Benchmark

@@ -10,8 +10,8 @@ import httpx
 
 from assay.serve.app import Doorkeeper, make_app
 from assay.serve.judge_request import FIELDS, PROGRAM_FIELDS
-from assay.serve.metrics import COUNTERS
 from assay.serve.server import JudgeServer
+from assay.serve.telemetry import COUNTERS
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "guides" / "judge-service.md").read_text()
 # For clients of this project's own, which send tests in full.

@@ -226,7 +226,7 @@ def test_large_batches_and_bodies_are_refused() -> None:
 
 
 def test_tests_can_be_sent_once_and_named_by_their_digest(client: httpx.Client) -> None:
-    from assay.sandbox.remote.wire import name_tests
+    from assay.judging.wire import name_tests
 
     tests = {**CASES, "tolerance": 0.125}
     name = name_tests(tests)[0]
@@ -305,7 +305,7 @@ def test_clients_choose_nothing_that_runs_before_a_worker_is_isolated(
     client: httpx.Client, fields: dict[str, Any], expected: str
 ) -> None:
     from assay.data import text_cases
-    from assay.sandbox.remote.wire import encode_tests
+    from assay.judging.wire import encode_tests
     from assay.types import Tests
 
     one: dict[str, Any] = {"program": "", "tests": CASES, **fields}

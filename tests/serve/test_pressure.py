@@ -19,13 +19,12 @@ import pytest
 
 from assay.errors import SandboxError, UsageError
 from assay.sandbox import Stage
-from assay.serve.engine.backlog import Backlog, FullError, Room, Ticket
-from assay.serve.engine.engine import StageSupervisor
-from assay.serve.engine.languages import RUN, Language, find_languages
-from assay.serve.engine.work import EndedRun, JudgeAnswer, JudgeWork
-from assay.serve.metrics import Metrics
+from assay.serve.backlog import Backlog, FullError, StageSupervisor, Ticket
+from assay.serve.fusion.languages import RUN, EndedRun, find_languages
 from assay.serve.server import JudgeServer
-from assay.types import Capabilities, Limits
+from assay.serve.stage import JudgeAnswer, JudgeWork
+from assay.serve.telemetry import Metrics
+from assay.types import Capabilities, Limits, Status
 from soak import SoakOptions, find_children, run_soak
 from tests.e2e.test_resume import descendants, survivors
 from tests.serve.conftest import Process, judge, make_options, serving, wait_until
@@ -33,11 +32,16 @@ from tests.serve.test_judge import CODE, RIGHT
 
 SLEEPS = {"program": "import time\ntime.sleep(1)\n" + RIGHT, "tests": CODE}
 FAST = {"program": RIGHT, "tests": CODE}
+STATUSES: dict[int, Status] = {1: "invalid", 2: "pass"}  # of the first attempt, and the second
 
 
 def ticket(backlog: Backlog, count: int, client: str = "a", size: int = 1) -> Ticket:
     tasks = [(RUN, JudgeWork(backlog.next_number(), "program", "", Limits())) for _ in range(count)]
-    return Ticket(client, size, lambda _: None, deque(tasks))
+    return Ticket(client, size << 20, lambda _: None, deque(tasks))
+
+
+def make_backlog(programs: int, size_mb: int, per_client: int) -> Backlog:
+    return Backlog(make_options(queue=programs, queue_mb=size_mb, client_quota=per_client))
 
 
 def take(items: Iterator[Any], count: int) -> list[int]:
@@ -49,18 +53,18 @@ def take(items: Iterator[Any], count: int) -> list[int]:
 
 
 def answered(numbers: Sequence[int]) -> list[JudgeAnswer]:
-    return [JudgeAnswer(number, "pass", "passed", b"") for number in numbers]
+    return [JudgeAnswer(number, "pass", "passed") for number in numbers]
 
 
 def test_requests_take_turns() -> None:
-    backlog = Backlog(Room(100, 100, 100))
+    backlog = make_backlog(100, 100, 100)
     backlog.add(ticket(backlog, 4), 1)
     backlog.add(ticket(backlog, 2), 1)
     assert take(backlog.items(), 6) == [0, 4, 1, 5, 2, 3]
 
 
 def test_the_queue_is_bounded_in_programs_bytes_and_per_client() -> None:
-    backlog = Backlog(Room(programs=5, size=10, per_client=3))
+    backlog = make_backlog(programs=5, size_mb=10, per_client=3)
     backlog.add(ticket(backlog, 3, "a", 4), 1)
     for count, client, size, why in (
         (1, "a", 1, "this client"), (3, "b", 1, "is full"), (1, "b", 7, "bytes")
@@ -70,11 +74,11 @@ def test_the_queue_is_bounded_in_programs_bytes_and_per_client() -> None:
         assert caught.value.retry_after_s == 7
     backlog.answer(answered(take(backlog.items(), 3)))
     backlog.add(ticket(backlog, 3, "a", 10), 1)
-    assert (backlog.waiting, backlog.taken, backlog.size) == (3, 0, 10)
+    assert (backlog.waiting, backlog.taken, backlog.size) == (3, 0, 10 << 20)
 
 
 def test_what_is_cancelled_is_not_judged_and_leaves_room() -> None:
-    backlog = Backlog(Room(10, 10, 10))
+    backlog = make_backlog(10, 10, 10)
     one, other = ticket(backlog, 4), ticket(backlog, 1)
     backlog.add(one, 1)
     items = backlog.items()
@@ -88,11 +92,11 @@ def test_what_is_cancelled_is_not_judged_and_leaves_room() -> None:
 
 
 def test_nothing_is_given_to_a_stage_that_failed() -> None:
-    backlog = Backlog(Room(10, 10, 10))
+    backlog = make_backlog(10, 10, 10)
     backlog.add(ticket(backlog, 3), 1)
     failed = backlog.items()
     assert take(failed, 2) == [0, 1]
-    backlog.put_back({work.number for _, work in backlog.lost()})
+    backlog.put_back(backlog.lost())
     assert list(failed) in ([], [None])
     assert sorted(take(backlog.items(), 3)) == [0, 1, 2]
 
@@ -132,12 +136,11 @@ class FailingSandbox:
 def test_a_failure_of_the_sandbox_is_tried_again_and_then_invalid(
     failures: int, expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assay.serve.engine.engine.PAUSE_S", 0.01)
+    monkeypatch.setattr("assay.serve.backlog.PAUSE_S", 0.01)
     found: list[JudgeAnswer] = []
     reported: list[str] = []
     sandbox: Any = FailingSandbox(failures)
-    engine = StageSupervisor(sandbox, 1, Room(10, 10, 10), reported.append)
-    engine.start()
+    engine = StageSupervisor(sandbox, 1, make_options(), reported.append)
     one = ticket(engine.backlog, 1)
     one.answer = found.extend
     engine.submit(one)
@@ -153,14 +156,13 @@ def test_a_language_that_a_busy_machine_could_not_try_is_tried_again(
     ended = EndedRun(0, 0.1, b"42\n", b"", {})
     tried: list[list[str]] = []
 
-    def probe(_engine: StageSupervisor, languages: Sequence[Language]) -> dict[str, JudgeAnswer]:
-        tried.append([one.name for one in languages])
-        status = "invalid" if len(tried) == 1 else "pass"
-        works = JudgeAnswer(0, "pass", "", b"", ended=ended)
-        return {"bash": works, "python": works._replace(status=status, ended=None)}
+    def probe(_engine: StageSupervisor, languages: Sequence[str]) -> dict[str, JudgeAnswer]:
+        tried.append(list(languages))
+        works = JudgeAnswer(0, "pass", "", outputs=ended)
+        return {"bash": works, "python": JudgeAnswer(0, STATUSES[len(tried)], "")}
 
-    monkeypatch.setattr("assay.serve.engine.languages._try", probe)
-    assert list(find_languages(None)) == ["bash"]  # type: ignore[arg-type]
+    monkeypatch.setattr("assay.serve.fusion.languages._try", probe)
+    assert find_languages(None) == ["bash"]  # type: ignore[arg-type]
     assert tried == [["python", "bash"], ["python"]]
 
 

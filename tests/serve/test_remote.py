@@ -15,12 +15,12 @@ import pytest
 import assay
 from assay import RemoteJudge
 from assay.errors import SandboxError, UsageError
+from assay.judging import client as client_module
+from assay.judging.client import JudgeClient, number_of
 from assay.pipeline import ScoreConfig, score
 from assay.progress import Silent
 from assay.runs import RunReader
 from assay.sandbox import open_sandbox
-from assay.sandbox.remote import client as client_module
-from assay.sandbox.remote.client import number_of, parse_address
 from assay.serve.server import JudgeServer
 from assay.types import Benchmark, Job, Limits, Program, Tests, Verdict
 from tests.conftest import write_completions
@@ -301,7 +301,7 @@ def test_a_service_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch
             RemoteJudge(url, "mini")
     for bad in ("nonsense", "ftp://host", "http://", "http://host:port"):
         with pytest.raises(SandboxError, match="is not the address of a judge service"):
-            parse_address(bad)
+            JudgeClient(bad)
 
 
 def test_a_busy_service_is_waited_for() -> None:

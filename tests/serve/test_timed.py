@@ -14,10 +14,9 @@ import pytest
 from assay import benchmarks
 from assay.judging import JudgeTask
 from assay.reward import Reward
-from assay.sandbox import Item, open_sandbox
+from assay.sandbox import open_sandbox
 from assay.sandbox.host import warm
-from assay.serve.engine.stage import _job
-from assay.serve.engine.work import JudgeWork
+from assay.serve.stage import JudgeWork, make_task
 from assay.types import Benchmark, Job, Limits, Problem, Program, Tests
 from assay.work import lock
 from tests.serve.conftest import READ_S, judge, serving
@@ -132,5 +131,4 @@ def test_a_task_or_a_request_says_what_is_judged_alone(task_says: bool, work_say
     """Requests of SandboxFusion's API have no field for it."""
     task = JudgeTask(Problem(TIMED, "", "", TESTS[TIMED]), alone=task_says)
     work = JudgeWork(1, "program", "", Limits(), TIMED, alone=work_says)
-    job = _job(Item(0, task, work), Program("", "given"))
-    assert job.alone == (task_says or work_says)
+    assert make_task(task, work).alone == (task_says or work_says)

@@ -12,9 +12,9 @@ from urllib.parse import quote
 from assay.api.judging import Programs, list_pairs
 from assay.api.opening import load_benchmark
 from assay.data.arguments import checked
-from assay.errors import DataError, SandboxError, UsageError
-from assay.sandbox.remote.client import JudgeClient
-from assay.sandbox.remote.wire import decode_verdict
+from assay.errors import DataError, UsageError
+from assay.judging.client import JudgeClient
+from assay.judging.wire import decode_verdict
 from assay.types import Benchmark, Limits, Verdict
 
 BATCH = 256
@@ -122,7 +122,7 @@ class RemoteJudge:
             batch = numbered[first : first + self._batch]
             found = self._client.judge_all(batch, lambda some, _: self._body(some, named_tests))
             for (number, one), line in found:
-                yield self._verdict(line, one["task_id"], number)
+                yield decode_verdict(line, one["task_id"], number)
 
     def _body(
         self, items: list[tuple[int, dict[str, str]]], named_tests: Mapping[str, Any] | None
@@ -135,9 +135,3 @@ class RemoteJudge:
         if self._limits:
             body["limits"] = asdict(self._limits)
         return body
-
-    def _verdict(self, line: Mapping[str, Any], task_id: str, number: int) -> Verdict:
-        try:
-            return decode_verdict(line, task_id, number)
-        except ValueError as error:
-            raise SandboxError(f"judge service: {error}. Use the same version of assay.") from error

@@ -11,13 +11,13 @@ from assay.cli._choices import SANDBOX_HELP, TIER_HELP, python
 from assay.cli._groups import ACCESS, DATA, JUDGING, LOAD, OUTPUT, GroupedCommand
 from assay.cli._options import data_dir, option
 from assay.cli._output import echo
-from assay.data.tokens import read_token
+from assay.data.guard import HOST, read_token
 from assay.errors import UsageError, install_hint
 
 if TYPE_CHECKING:
     from assay.serve.server import JudgeServer
 
-HOST, PORT = "127.0.0.1", 8080
+PORT = 8080
 
 
 @click.command(cls=GroupedCommand)
@@ -178,7 +178,7 @@ def serve(
 
     try:
         from assay.serve.options import MOST_LIMITS, ServeOptions
-        from assay.serve.server import JudgeServer, check_address
+        from assay.serve.server import JudgeServer
     except ImportError as error:
         raise UsageError(
             f"assay serve: needs starlette and uvicorn ({error}). Run {install_hint('serve')}."
@@ -206,7 +206,6 @@ def serve(
         limits=limits,
         log_requests=not quiet,
     )
-    check_address(options)
     server = JudgeServer(options)
     server.run(lambda: announce(server))
 

@@ -9,29 +9,15 @@ from pathlib import Path
 
 from assay.data.arguments import check_fields, show
 from assay.errors import SandboxError, UsageError
-from assay.reward.benches import ProgramBench, ProgramJudge
-from assay.reward.judging import CompletionJudge, JudgedCompletion, JudgeSettings, RewardAnswer
+from assay.reward.judging import CompletionJudge, ProgramJudge, Score
 from assay.reward.sharing import PerProcess
 from assay.reward.tests import BenchmarkTask, read_task
-from assay.types import Limits, Problem, PromptForm, Verdict
-
-# Reasons of completions that have no program which compiles and defines the entry point.
-WITHOUT_PROGRAM = frozenset(("no-code", "unparsable", "extraction", "too-long", "syntax"))
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """The reward of one completion, from 0 to 1, and the verdict that it follows from."""
-
-    value: float | None  # None: the machine could not judge it
-    verdict: Verdict
-    passed: int  # tests
-    total: int
+from assay.types import Limits, Problem, PromptForm
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reward:
-    """Reward completions whose programs pass their tests.
+    """A reward of completions whose programs pass their tests.
 
     The sandbox starts with the first completion and stays warm. A process that gets a reward by
     fork or pickle starts its own. Threads share one, and their calls are judged in batches.
@@ -70,38 +56,19 @@ class Reward:
         for text in completions:
             if not isinstance(text, str):
                 raise UsageError(f"completions: {show(text)} is not a text. Give texts.")
-        judge = self._judge.get(self._open)
-        answers = [
-            RewardAnswer(judge.task(self._read(given)), text, form or self.form)
-            for given, text in zip(tests, completions, strict=True)
+        judge = self._judge.get(lambda: CompletionJudge(self))
+        tasks = [
+            judge.task(
+                one if isinstance(one, BenchmarkTask | Problem) else read_task(one, self.benchmark)
+            )
+            for one in tests
         ]
-        return [self._score(judged) for judged in judge.judge(answers)]
+        return list(judge.score(tasks, completions, form or self.form))
 
     def close(self) -> None:
         """Stop this process's sandbox. The next call starts another one."""
         if judge := self._judge.take():
             judge.close()
-
-    def _read(self, given: object) -> BenchmarkTask | Problem:
-        if isinstance(given, BenchmarkTask | Problem):
-            return given
-        return read_task(given, self.benchmark)
-
-    def _score(self, judged: JudgedCompletion) -> Score:
-        value = reward_of(judged, partial=self.partial, format_share=self.format_share)
-        return Score(value, judged.verdict, judged.passed, judged.total)
-
-    def _open(self) -> CompletionJudge:
-        settings = JudgeSettings(
-            self.partial, self.allow_shared, self.retries, self.workers, self.sandbox,
-            self.sandbox_tier, self.python, self.limits, self.data_dir,
-        )  # fmt: skip
-        given = self.judge
-        if given is None:
-            return CompletionJudge(settings)
-        if hasattr(given, "judge"):
-            return CompletionJudge(settings, ProgramBench(given))
-        return CompletionJudge(settings, ProgramBench(given(), opened_here=True))
 
 
 def require_equal_lengths(**columns: Sequence[object]) -> None:
@@ -113,22 +80,6 @@ def require_equal_lengths(**columns: Sequence[object]) -> None:
     if len({len(column) for column in columns.values()}) > 1:
         lengths = ", ".join(f"{len(column)} {name}" for name, column in columns.items())
         raise UsageError(f"batch: has {lengths}. Give one of each per completion.")
-
-
-def reward_of(
-    judged: JudgedCompletion, *, partial: bool, format_share: float = 0.0
-) -> float | None:
-    """Return the reward of a verdict, from 0 to 1, or None if the machine could not judge it."""
-    verdict = judged.verdict
-    if verdict.status == "invalid":
-        return None
-    if verdict.status == "pass":
-        return 1.0
-    # A program that fails although all its tests passed has done something else that is forbidden.
-    some = partial and judged.passed < judged.total
-    share = judged.passed / judged.total if some else 0.0
-    has_program = verdict.reason not in WITHOUT_PROGRAM
-    return format_share * has_program + (1 - format_share) * share
 
 
 def require_values(scores: Sequence[Score], invalid: float | None) -> list[float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -12,7 +13,7 @@ R = TypeVar("R")
 
 
 class PerProcess(Generic[T]):
-    """Hold a value that every process makes for itself, when it first needs it.
+    """A value that every process makes for itself, when it first needs it.
 
     A copy of it holds nothing, nor does one that was pickled. A forked process makes a value of its
     own, and does not touch its parent's.
@@ -55,9 +56,9 @@ class _Slot(Generic[T]):
 
 
 class Batcher(Generic[T, R]):
-    """Do the work of many threads in batches: while one batch runs, the next one gathers.
+    """The work of many threads in batches: while one batch runs, the next one gathers.
 
-    Work is done while ``turn`` is held.
+    Work is done while ``turn`` is held. Whoever gets it first does the work of all who wait.
     """
 
     def __init__(
@@ -66,41 +67,26 @@ class Batcher(Generic[T, R]):
         self._work = work
         self._turn = turn or threading.Lock()
         self._lock = threading.Lock()
-        self._waiting: list[_SharedCall[T, R]] = []
+        self._waiting: list[tuple[Sequence[T], Future[list[R]]]] = []
 
-    def run(self, items: Sequence[T]) -> Sequence[R]:
-        """Return the result of each item. An error of the work is raised in every waiting thread.
-
-        Whoever comes first does the work of all who wait.
-        """
-        call: _SharedCall[T, R] = _SharedCall(items)
+    def run(self, items: Sequence[T]) -> list[R]:
+        """Return the result of each item. An error of the work is raised in all waiting threads."""
+        results: Future[list[R]] = Future()
         with self._lock:
-            self._waiting.append(call)
+            self._waiting.append((items, results))
         with self._turn:
-            if call.results is None and call.error is None:
+            if not results.done():
                 self._run_waiting()
-        if call.error is not None:
-            raise call.error
-        assert call.results is not None
-        return call.results
+        return results.result()
 
     def _run_waiting(self) -> None:
         with self._lock:
             calls, self._waiting = self._waiting, []
         try:
-            results = self._work([item for call in calls for item in call.items])
+            results = iter(self._work([item for items, _ in calls for item in items]))
         except BaseException as error:
-            for call in calls:
-                call.error = error
+            for _, own in calls:
+                own.set_exception(error)
             return
-        start = 0
-        for call in calls:
-            call.results = results[start : start + len(call.items)]
-            start += len(call.items)
-
-
-class _SharedCall(Generic[T, R]):
-    def __init__(self, items: Sequence[T]) -> None:
-        self.items = items
-        self.results: Sequence[R] | None = None
-        self.error: BaseException | None = None
+        for items, own in calls:
+            own.set_result([next(results) for _ in items])

@@ -26,13 +26,13 @@ Fields = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkTask:
-    """Name a task of a benchmark."""
+    """A task of a benchmark."""
 
     benchmark: str
     task_id: str
 
 
-def read_task(given: object, benchmark: str = "") -> BenchmarkTask | Problem:
+def read_task(value: object, benchmark: str = "") -> BenchmarkTask | Problem:
     """Return the task that a value of a dataset means.
 
     The value is a task id of ``benchmark``, or an object or its JSON: ``benchmark`` and
@@ -40,11 +40,11 @@ def read_task(given: object, benchmark: str = "") -> BenchmarkTask | Problem:
     """
     if not isinstance(benchmark, str):
         raise UsageError(f"benchmark: {show(benchmark)} is not a name. Give one.")
-    if isinstance(given, Mapping):
-        return _read_fields(given, benchmark)
-    if isinstance(given, str) and given.lstrip().startswith("{"):
-        return _read_json(given, benchmark)
-    return _benchmark_task(benchmark, given)
+    if isinstance(value, Mapping):
+        return _read_fields(value, benchmark)
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        return _read_json(value, benchmark)
+    return _benchmark_task(benchmark, value)
 
 
 # A trainer samples each row several times, and a sandbox keeps tests that it has seen.
@@ -79,12 +79,14 @@ def own_problem(fields: Fields) -> Problem:
         raise UsageError(f"tests: {show(fields)} is not an object. Give one.")
     # A table has the fields of all its rows in each of them.
     present = {name: value for name, value in fields.items() if value is not None}
-    for kind in KINDS:
-        if kind.name in present:
-            if kind.known and (unknown := sorted(set(present) - kind.known)):
+    for name, (read, known) in READERS.items():
+        if name in present:
+            if known and (unknown := sorted(set(present) - known)):
                 raise UsageError(f"tests: unknown field {unknown[0]!r}. Remove it.")
-            return _problem(kind.read(present))
-    names = ", ".join(kind.name for kind in KINDS)
+            tests = read(present)
+            # Equal tests are one task.
+            return Problem(f"own/{codec.digest(tests_key(tests))[:16]}", "", "", tests)
+    names = ", ".join(READERS)
     raise UsageError(f"tests: neither tests nor a task id. Give task_id, or one of {names}.")
 
 
@@ -129,9 +131,11 @@ def _stdin_cases(fields: Fields) -> Tests:
     return _stdin_tests(pairs, fields.get("comparison") or "exact")
 
 
-def _pairs(given: object, left: str, right: str) -> list[tuple[Any, Any]]:
-    cases = _decoded(given)
-    if not isinstance(cases, list) or not all(_has(case, left, right) for case in cases):
+def _pairs(column: object, left: str, right: str) -> list[tuple[Any, Any]]:
+    cases = _decoded(column)
+    if not isinstance(cases, list) or not all(
+        isinstance(case, Mapping) and {left, right} <= set(case) for case in cases
+    ):
         raise UsageError(f"tests: not a list of objects with {left} and {right}. Fix the cases.")
     return [(case[left], case[right]) for case in cases]
 
@@ -141,8 +145,8 @@ def _code(fields: Fields) -> Tests:
 
 
 def _asserts(fields: Fields) -> Tests:
-    found = _decoded(fields["assert_case"])
-    lines = found if isinstance(found, list) else [found]
+    asserts = _decoded(fields["assert_case"])
+    lines = asserts if isinstance(asserts, list) else [asserts]
     return _tests_of_code("\n".join(map(str, lines)), fields.get("fn_name"))
 
 
@@ -159,26 +163,18 @@ def _inputs(fields: Fields) -> Tests:
     name = fields.get("fn_name")
     if not name:
         return _stdin_tests([(_joined(i), _joined(o)) for i, o in pairs], "livecodebench")
-    found = [(_arguments(given), _decoded(output)) for given, output in pairs]
-    return _function_tests(name, found, 0.0, wrapped=True)
+    calls = [(_arguments(arguments), _decoded(output)) for arguments, output in pairs]
+    return _function_tests(name, calls, 0.0, wrapped=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """Describe one way to write tests down, by the field that shows it."""
-
-    name: str
-    read: Callable[[Fields], Tests]
-    known: frozenset[str] = frozenset()  # fields; none: others are ignored
-
-
-KINDS = (
-    Kind("cases", _cases, frozenset(("cases", "entry_point", "tolerance"))),
-    Kind("stdin_cases", _stdin_cases, frozenset(("stdin_cases", "comparison"))),
-    Kind("code", _code, frozenset(("code", "entry_point"))),
-    Kind("assert_case", _asserts),
-    Kind("inputs", _inputs),
-)
+# Ways to write tests down, by the field that shows it, with all fields; none: others are ignored.
+READERS: dict[str, tuple[Callable[[Fields], Tests], set[str]]] = {
+    "cases": (_cases, {"cases", "entry_point", "tolerance"}),
+    "stdin_cases": (_stdin_cases, {"stdin_cases", "comparison"}),
+    "code": (_code, {"code", "entry_point"}),
+    "assert_case": (_asserts, set()),
+    "inputs": (_inputs, set()),
+}
 
 
 def _tests_of_code(code: str, entry_point: str | None) -> Tests:
@@ -216,11 +212,6 @@ def _stdin_tests(pairs: Sequence[tuple[Any, Any]], comparison: str) -> Tests:
     return script_tests(pairs, comparison)
 
 
-def _problem(tests: Tests) -> Problem:
-    """Return a problem whose task id is a digest of its tests: equal tests are one task."""
-    return Problem(f"own/{codec.digest(tests_key(tests))[:16]}", "", "", tests)
-
-
 def tests_key(tests: Tests) -> list[object]:
     """Return what makes own tests equal."""
     cases = tests.cases.digest if tests.cases else ""
@@ -251,15 +242,11 @@ def _decoded(value: object) -> object:
         return value
 
 
-def _arguments(given: object) -> object:
+def _arguments(value: object) -> object:
     """Return arguments: a list, or a text with one JSON value per line."""
-    return [_decoded(line) for line in given.split("\n")] if isinstance(given, str) else given
+    return [_decoded(line) for line in value.split("\n")] if isinstance(value, str) else value
 
 
 def _joined(text: object) -> object:
     """Return a text, also if it is stored as a list of lines."""
     return "\n".join(map(str, text)) if isinstance(text, list) else text
-
-
-def _has(case: object, *names: str) -> bool:
-    return isinstance(case, Mapping) and set(names) <= set(case)

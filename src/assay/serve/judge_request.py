@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, get_args
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any, Literal, get_args
 
 from assay.judging import JudgeTask
-from assay.sandbox.remote.wire import NAMED, name_tests
-from assay.serve.catalogue import ClientTests, Served, Trusted, make_subject
-from assay.serve.engine.work import JudgeWork
-from assay.serve.options import ServeOptions
+from assay.judging.wire import NAMED, name_tests
+from assay.serve.backlog import Task
+from assay.serve.catalogue import Served
+from assay.serve.client_tests import make_subject
+from assay.serve.service import RequestRefusedError, Service
+from assay.serve.stage import JudgeWork
 from assay.types import Limits, PromptForm
 
 LONGEST_NAME = 500
@@ -33,27 +35,18 @@ LIMITS: dict[str, type[Any]] = {
 Data = dict[str, Any]
 
 
-class BadRequestError(ValueError):
-    """Report what is wrong with a request."""
+class BadRequestError(RequestRefusedError, ValueError):
+    """A request has a mistake, or is too large to be parsed."""
 
-
-class TooManyValuesError(BadRequestError):
-    """Report a request that is too large to be parsed. The client sends several smaller ones."""
-
-
-class UnknownTestsError(ValueError):
-    """Report names of tests that the server does not hold. The client sends them again."""
-
-    def __init__(self, names: list[str]) -> None:
-        super().__init__("named_tests: some are not known to this server. Send them again.")
-        self.names = names
+    def __init__(self, why: str, status: int = 400) -> None:
+        super().__init__(status, why)
 
 
 def parse_object(body: bytes) -> Data:
     """Return the JSON object of a body. Raise BadRequestError if it is not one, or too large."""
     if count_values(body) > MOST_VALUES:
-        raise TooManyValuesError(
-            f"body: has more than {MOST_VALUES:,} values. Send several requests."
+        raise BadRequestError(
+            f"body: has more than {MOST_VALUES:,} values. Send several requests.", 413
         )
     try:
         data = json.loads(body)
@@ -74,113 +67,89 @@ def _count_separators(body: bytes) -> int:
     return sum(map(body.count, (b",", b"[", b"{", b":")))
 
 
-@dataclass(frozen=True, slots=True)
 class JudgeRequest:
-    """A request whose form was checked. Its benchmarks are looked up later."""
+    """The programs of one request. Its form is checked first, and its benchmarks are needed later.
 
-    programs: list[Data]
-    common: Data
-    streams: bool  # verdicts are wanted as they come
+    Raise BadRequestError, or RequestRefusedError for names of tests that are not known here.
+    """
+
+    def __init__(self, body: bytes, service: Service) -> None:
+        self._service = service
+        self._common = data = parse_object(body)
+        _check_names(data, FIELDS, "body")
+        programs, most = data.get("programs"), service.options.batch
+        if not isinstance(programs, list) or not programs:
+            raise BadRequestError("programs: needs a list of at least one program")
+        if len(programs) > most:
+            raise BadRequestError(
+                f"programs: {len(programs)} are more than the {most} of one request. "
+                "Send several requests."
+            )
+        for number, one in enumerate(programs):
+            if not isinstance(one, dict):
+                raise BadRequestError(f"programs[{number}]: is not an object")
+            _check_names(one, PROGRAM_FIELDS, f"programs[{number}]")
+        self._programs: list[Data] = programs
+        self.streams = _flag(data, "stream")  # verdicts are wanted as they come
+        self._unknown: dict[str, None] = {}
+        self._names: dict[int, tuple[str, int]] = {}  # of tests, by identity: many share them
 
     def benchmarks(self) -> set[str]:
         """Return the names of the benchmarks that are needed."""
-        found = (self.benchmark_of(one) for one in self.programs if self.tests_of(one) is None)
-        return {name for name in found if name}
+        names = {self._benchmark_of(one) for one in self._programs if self._tests_of(one) is None}
+        return names - {""}
 
     def environments(self) -> set[str]:
         """Return the sets of packages that programs ask for by themselves."""
-        return {_word(one, "environment") for one in self.programs}
+        return {_word(one, "environment") for one in self._programs} - {""}
 
-    def tests_of(self, one: Data) -> Any:
+    def _tests_of(self, one: Data) -> Any:
         """Return the client's tests for a program, or None if it is of a benchmark."""
         if "tests" in one:
             return one["tests"]
-        return None if "benchmark" in one else self.common.get("tests")
+        return None if "benchmark" in one else self._common.get("tests")
 
-    def benchmark_of(self, one: Data) -> str:
-        """Return the name of a program's benchmark."""
-        return _text(one if "benchmark" in one else self.common, "benchmark", "")
+    def _benchmark_of(self, one: Data) -> str:
+        return _text(one if "benchmark" in one else self._common, "benchmark", "")
 
-
-def read_request(body: bytes, options: ServeOptions) -> JudgeRequest:
-    """Check the form of a request. Raise BadRequestError."""
-    data = parse_object(body)
-    _check_names(data, FIELDS, "body")
-    programs = data.get("programs")
-    if not isinstance(programs, list) or not programs:
-        raise BadRequestError("programs: needs a list of at least one program")
-    if len(programs) > options.batch:
-        raise BadRequestError(
-            f"programs: {len(programs)} are more than the {options.batch} of one request. "
-            "Send several requests."
-        )
-    for number, one in enumerate(programs):
-        if not isinstance(one, dict):
-            raise BadRequestError(f"programs[{number}]: is not an object")
-        _check_names(one, PROGRAM_FIELDS, f"programs[{number}]")
-    return JudgeRequest(programs, data, _flag(data, "stream"))
-
-
-class Reading:
-    """Turn the programs of one request into work."""
-
-    def __init__(
-        self,
-        request: JudgeRequest,
-        options: ServeOptions,
-        served: Mapping[str, Served],
-        tests: ClientTests,
-        trusted: Trusted,
-        next_number: Callable[[], int],
-    ) -> None:
-        self._request, self._options, self._served = request, options, served
-        self._tests, self._trusted, self._next = tests, trusted, next_number
-        common = request.common
+    def read(self, served: Mapping[str, Served]) -> list[Task]:
+        """Return the work for all programs, given the benchmarks that are needed."""
+        self._served, common = served, self._common
         self._named = self._read_named(common.get("named_tests", {}))
         self._limits = _read_limits(common.get("limits"))
         self._form = _form(common, "chat")
         self._with_program = _flag(common, "with_program")
-        self._unknown: dict[str, None] = {}
-        self._names: dict[int, tuple[str, int]] = {}  # of tests, by identity: many share them
-
-    def read(self) -> list[tuple[JudgeTask, JudgeWork]]:
-        """Return all programs. Raise BadRequestError, or UnknownTestsError."""
-        found = list(self._read_all())
-        if self._unknown:
-            raise UnknownTestsError(list(self._unknown))
-        return found
-
-    def _read_all(self) -> Iterator[tuple[JudgeTask, JudgeWork]]:
-        for index, one in enumerate(self._request.programs):
+        tasks = []
+        for index, one in enumerate(self._programs):
             try:
                 if (task := self._read_one(index, one)) is not None:
-                    yield task
+                    tasks.append(task)
             except ValueError as error:
                 raise BadRequestError(f"programs[{index}].{error}") from error
             except RecursionError as error:
                 raise BadRequestError(f"programs[{index}].tests: are nested too deeply") from error
+        if unknown := list(self._unknown):
+            why = "named_tests: some are not known to this server. Send them again."
+            raise RequestRefusedError(409, why, {"unknown_tests": unknown})
+        return tasks
 
-    def _read_one(self, index: int, one: Data) -> tuple[JudgeTask, JudgeWork] | None:
+    def _read_one(self, index: int, one: Data) -> Task | None:
         task_id = _word(one, "task_id")
-        own = self._request.tests_of(one)
-        if own is None:
-            subject = self._from_benchmark(one, task_id)
-        else:
-            known = self._subject(own, one)
-            if known is None:
-                return None
-            subject = known
+        own = self._tests_of(one)
+        subject = self._from_benchmark(one, task_id) if own is None else self._subject(own, one)
+        if subject is None:
+            return None
         limits = self._apply(subject.limits, one)
-        is_completion = "completion" in one
-        if is_completion == ("program" in one):
+        kind: Literal["program", "completion"] = "completion" if "completion" in one else "program"
+        if ("completion" in one) == ("program" in one):
             raise ValueError("program: give either a program or a completion")
         tests = subject.problem.tests
-        if is_completion and not (tests.entry_point or tests.is_script or tests.answer):
+        if kind == "completion" and not (tests.entry_point or tests.is_script or tests.answer):
             raise ValueError("tests.entry_point: is needed to find the program in a completion")
         return subject, JudgeWork(
-            number=self._next(),
-            kind="completion" if is_completion else "program",
-            text=_text(one, "completion" if is_completion else "program"),
+            number=self._service.engine.backlog.next_number(),
+            kind=kind,
+            text=_text(one, kind),
             limits=limits,
             task_id=task_id,
             position=index,
@@ -194,7 +163,7 @@ class Reading:
         )
 
     def _from_benchmark(self, one: Data, task_id: str) -> JudgeTask:
-        name = self._request.benchmark_of(one)
+        name = self._benchmark_of(one)
         if not name:
             raise ValueError("tests: give tests, or a benchmark and a task_id")
         served = self._served[name]
@@ -206,47 +175,45 @@ class Reading:
         """Return the subject of a client's tests, or None if they are named and not known."""
         imports, environment = _imports(one), _word(one, "environment")
         suffix = f" {imports} {environment}" if imports or environment else ""
+        held = self._service.tests
         if isinstance(own, str):
-            key = own + suffix
             if own not in self._named:
-                held = self._tests.find(key) if own.startswith(NAMED) else None
-                if held is None:
-                    if not own.startswith(NAMED):
-                        raise ValueError(f"tests: {own[:80]!r} is not in named_tests")
+                if not own.startswith(NAMED):
+                    raise ValueError(f"tests: {own[:80]!r} is not in named_tests")
+                known = held.find(own + suffix)
+                if known is None:
                     self._unknown[own] = None
-                return held
+                return known
             own = self._named[own]
         if id(own) not in self._names:
             self._names[id(own)] = name_tests(own)
         content, size = self._names[id(own)]
-        return self._tests.add(
-            content + suffix, size, lambda: make_subject(own, imports, environment, self._trusted)
+        catalogue = self._service.catalogue
+        return held.add(
+            content + suffix, size, lambda: make_subject(own, imports, environment, catalogue)
         )
 
-    def _read_named(self, given: Any) -> Data:
-        if not isinstance(given, dict):
+    def _read_named(self, named: Any) -> Data:
+        if not isinstance(named, dict):
             raise BadRequestError("named_tests: is not an object")
-        for name, data in given.items():
-            if name.startswith(NAMED) and name != _digest(name, data):
+        for name, data in named.items():
+            try:
+                right = not name.startswith(NAMED) or name == name_tests(data)[0]
+            except RecursionError as error:
+                raise BadRequestError(f"named_tests: {name[:80]} is nested too deeply") from error
+            if not right:
                 raise BadRequestError(f"named_tests: {name[:80]} is not the digest of its tests")
-        return given
+        return named
 
     def _apply(self, base: Limits, one: Data) -> Limits:
         """Return limits with the request's own, which the server's bound."""
         own = {**self._limits, **_read_limits(one.get("limits"))}
         if not own:
             return base
-        limits = replace(base, **own)
-        if excess := self._options.find_excess(limits):
+        limits, options = replace(base, **own), self._service.options
+        if excess := options.find_excess(limits):
             raise ValueError(excess)
-        return self._options.round_limits(limits)
-
-
-def _digest(name: str, data: Any) -> str:
-    try:
-        return name_tests(data)[0]
-    except RecursionError as error:
-        raise BadRequestError(f"named_tests: {name[:80]} is nested too deeply") from error
+        return options.round_limits(limits)
 
 
 def _read_limits(data: Any) -> Data:

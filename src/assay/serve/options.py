@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
+from assay.data.guard import HOST
 from assay.errors import UsageError
+from assay.sandbox import Sandbox, open_sandbox
 from assay.types import Limits
 
 MOST_WORKERS = 1024
-HOST, PORT = "127.0.0.1", 8080
+PORT = 8080
 LEAST_MEMORY_MB = 16  # as in benchmarks of users
 WORKER_LIMITS = ("memory_mb", "processes", "files_mb")  # that a worker starts with
 # The most that any benchmark needs.
@@ -30,9 +32,7 @@ class ServeOptions:
     sandbox: str = "process"
     sandbox_tier: str = "auto"
     python: str = ""  # version or path of the Python that judges; none: the default
-    benchmarks: tuple[
-        str, ...
-    ] = ()  # the only ones that are served, loaded at the start; none: all
+    benchmarks: tuple[str, ...] = ()  # all that are served, loaded at the start; none: all
     data_dir: Path | None = None
     queue: int = 4096  # programs that wait or are judged
     client_quota: int = 2048  # of one client
@@ -61,6 +61,10 @@ class ServeOptions:
                 f"--body-mb {self.body_mb}: is more than --queue-mb {self.queue_mb}. Lower it."
             )
 
+    def open_sandbox(self) -> Sandbox:
+        """Open a sandbox as the options say."""
+        return open_sandbox(self.sandbox, self.workers, self.sandbox_tier, self.python)
+
     def round_limits(self, limits: Limits) -> Limits:
         """Return the limits, with those that a worker starts with rounded up to a power of two.
 
@@ -75,10 +79,10 @@ class ServeOptions:
     def find_excess(self, limits: Limits) -> str:
         """Return which limit is more than the server allows, or an empty text."""
         for field in fields(Limits):
-            most, given = getattr(self.limits, field.name), getattr(limits, field.name)
-            if given > most:
-                return f"limits.{field.name}: {given:g} is more than this server's {most:g}"
-            if given < 0 or (given == 0 and field.name != "call_cpu_s"):
+            most, value = getattr(self.limits, field.name), getattr(limits, field.name)
+            if value > most:
+                return f"limits.{field.name}: {value:g} is more than this server's {most:g}"
+            if value < 0 or (value == 0 and field.name != "call_cpu_s"):
                 return f"limits.{field.name}: must be above 0"
         # A worker that cannot start with its limit is tried again while all others wait.
         if limits.memory_mb < LEAST_MEMORY_MB:

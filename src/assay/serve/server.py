@@ -5,62 +5,57 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import resource
 import signal
-import socket
 import sys
 import threading
 from collections.abc import Callable
 from types import FrameType
 
 import uvicorn
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from assay.data.guard import is_loopback
-from assay.errors import UsageError
+from assay.data.guard import listen, make_url, require_token
 from assay.serve.app import make_app
-from assay.serve.connections import ImpatientProtocol, most_connections
-from assay.serve.logs import Log, LogHandler
-from assay.serve.options import HOST, ServeOptions
+from assay.serve.options import ServeOptions
 from assay.serve.service import Service
+from assay.serve.telemetry import Log, LogHandler
 
 KEEP_ALIVE_S = 75
 BACKLOG = 2048
 LAST_S = 5  # for connections to close after the drain
 SWITCH_S = 0.0005  # as in judge processes: a worker must not wait long for the interpreter
+HEAD_S = 30.0  # for the head of a request, from the connection or its first byte
+MOST_OPEN = 8192
 
 
 class JudgeServer:
     """A server that owns its sandbox. Create it, call ``run``, and ``end`` it from a thread."""
 
     def __init__(self, options: ServeOptions) -> None:
-        check_address(options)
+        require_token(options.host, options.token)
         self.log = Log(requests=options.log_requests)
-        self._socket = listen(options.host, options.port)
+        self._socket = listen(options.host, options.port, BACKLOG)
+        self.port = int(self._socket.getsockname()[1])  # which the system chose if none was given
+        self.url = make_url(options.host, self.port)
         try:
             self.service = Service(options, self.log)
+            app = make_app(self.service)
         except BaseException:
             self._socket.close()
             raise
         logging.getLogger("uvicorn").handlers = [LogHandler(self.log)]
         logging.getLogger("uvicorn").propagate = False
+        files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)  # workers need half of them
+        most = MOST_OPEN if files == resource.RLIM_INFINITY else min(MOST_OPEN, files // 2)
         config = uvicorn.Config(
-            make_app(self.service), log_config=None, access_log=False, lifespan="off",
+            app, log_config=None, access_log=False, lifespan="off",
             timeout_keep_alive=KEEP_ALIVE_S, backlog=BACKLOG, server_header=False, ws="none",
             timeout_graceful_shutdown=LAST_S, proxy_headers=False,
-            limit_concurrency=most_connections(), http=ImpatientProtocol,
+            limit_concurrency=most, http=ImpatientProtocol,
         )  # fmt: skip
         self._server = uvicorn.Server(config)
         self._server.handle_exit = handle_signals(self._server, self.service)
-
-    @property
-    def port(self) -> int:
-        """The port, which the system chose if none was given."""
-        return int(self._socket.getsockname()[1])
-
-    @property
-    def url(self) -> str:
-        """The address, without a token."""
-        host = self.service.options.host
-        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     def run(self, started: Callable[[], None] = lambda: None) -> None:
         """Answer requests until SIGTERM, Ctrl-C or ``end``."""
@@ -119,27 +114,47 @@ def handle_signals(server: uvicorn.Server, service: Service) -> Callable[..., No
     return handle
 
 
-def check_address(options: ServeOptions) -> None:
-    """Raise UsageError if others could reach the server without a token."""
-    if not is_loopback(options.host) and not options.token:
-        raise UsageError(
-            f"--host {options.host}: others can reach this address. Give --token-file, or use "
-            f"{HOST} and a tunnel such as ssh -L."
-        )
+class ImpatientProtocol(AutoHTTPProtocol):  # type: ignore[misc]
+    """A protocol that waits for the head of a request for a limited time. uvicorn waits for ever.
 
+    Otherwise clients without a token could hold all connections by sending nothing.
+    """
 
-def listen(host: str, port: int) -> socket.socket:
-    """Return a socket at this address. Raise UsageError if it cannot be used."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    opened = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        opened.bind((host.strip("[]"), port))
-        opened.listen(BACKLOG)
-    except OSError as error:
-        opened.close()
-        raise UsageError(
-            f"--host {host} --port {port}: cannot be used ({error.strerror or error}). Choose "
-            "another port, or 0 for any."
-        ) from error
-    return opened
+    _head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Expect a request soon, unless there are too many connections."""
+        super().connection_made(transport)
+        if len(self.connections) > self.config.limit_concurrency:
+            transport.abort()
+        else:
+            self._expect()
+
+    def data_received(self, data: bytes) -> None:
+        """Parse data. If it is a part of a head, expect the rest soon."""
+        super().data_received(data)
+        if not self._is_idle():
+            self._forget()
+        elif self._head_timer is None:
+            self._expect()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Expect nothing."""
+        self._forget()
+        super().connection_lost(exc)
+
+    def _is_idle(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _expect(self) -> None:
+        self._head_timer = self.loop.call_later(HEAD_S, self._give_up)
+
+    def _forget(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _give_up(self) -> None:
+        self._head_timer = None
+        if self._is_idle():
+            self.transport.abort()

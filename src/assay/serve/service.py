@@ -9,47 +9,57 @@ import ipaddress
 import platform
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
 from starlette.requests import Request
+from starlette.responses import Response
 
 from assay import __version__
-from assay.judging import JudgeTask
-from assay.sandbox import Capabilities, open_sandbox
-from assay.serve.catalogue import Catalogue, ClientTests, Served
-from assay.serve.engine.backlog import Backlog, Room, Ticket
-from assay.serve.engine.engine import StageSupervisor
-from assay.serve.engine.languages import Language, find_languages
-from assay.serve.engine.work import JudgeAnswer, JudgeWork
-from assay.serve.logs import Log
-from assay.serve.metrics import Metrics, resident_bytes
+from assay.data import codec
+from assay.errors import AssayError, UsageError
+from assay.sandbox import Capabilities
+from assay.serve.backlog import Backlog, FullError, StageSupervisor, Task, Ticket
+from assay.serve.catalogue import Catalogue, Served
+from assay.serve.client_tests import ClientTests
 from assay.serve.options import ServeOptions
+from assay.serve.stage import JudgeAnswer
+from assay.serve.telemetry import Log, Metrics, resident_bytes
 from assay.work.machine import usable_cores
 
 INTERFACE = 1  # version of /judge; raise it when a client of the last one would misread an answer
-Tasks = Sequence[tuple[JudgeTask, JudgeWork]]
+JSON = "application/json"
 LARGE_BODY = 1 << 16  # bytes
+LEFT = 499  # of a client that closed its connection, in logs and metrics
+PATIENCE = 8  # times the largest body that is read, and not kept, to answer politely
 T = TypeVar("T")
 
 
-class ClientLeftError(Exception):
-    """Report that the client has closed its connection."""
+class RequestRefusedError(Exception):
+    """A request is answered with a status and one line, as FastAPI does."""
+
+    def __init__(
+        self, status: int, detail: Any, more: Mapping[str, Any] | None = None, **headers: str
+    ) -> None:
+        super().__init__(str(detail))
+        self.status, self._content = status, {"detail": detail, **(more or {})}
+        self._headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+    def response(self) -> Response:
+        """Return the answer."""
+        return reply_json(self._content, self.status, self._headers)
 
 
-class TooLateError(Exception):
-    """Report that a request took longer than the server allows."""
-
-
-class DrainingError(Exception):
-    """Report that the server is about to end."""
+def reply_json(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """Return an answer in JSON."""
+    return Response(codec.dumps(content).encode(), status, headers, JSON)
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Name what verdicts depend on. Every answer carries it, so that a client notices a change."""
+    """The facts that verdicts depend on. Answers carry them, so that a client notices changes."""
 
     assay: str
     kind: str
@@ -60,13 +70,13 @@ class Identity:
 
 
 class Inbox:
-    """Receive the answers of one request from another thread."""
+    """The answers of one request, which come from another thread."""
 
     def __init__(self, count: int, *, streams: bool) -> None:
         self._loop = asyncio.get_running_loop()
         self._arrived: deque[JudgeAnswer] = deque()
         self._changed = asyncio.Event()
-        self._failure: Exception | None = None
+        self._failure: RequestRefusedError | None = None
         self._open = count
         self._waking = 1 if streams else count  # answers that are worth waking the loop for
 
@@ -77,7 +87,7 @@ class Inbox:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any longer
                 self._loop.call_soon_threadsafe(self._changed.set)
 
-    def fail(self, error: Exception) -> None:
+    def fail(self, error: RequestRefusedError) -> None:
         """Note that nobody waits any longer: the client is gone, or time is over."""
         self._failure = error
         self._changed.set()
@@ -105,13 +115,10 @@ class Service:
         self.options, self.log = options, log
         self.metrics = Metrics()
         self.workers = options.workers or usable_cores()
-        sandbox = open_sandbox(
-            options.sandbox, options.workers, options.sandbox_tier, options.python
-        )
+        sandbox = options.open_sandbox()
         self.capabilities: Capabilities = sandbox.capabilities()
-        room = Room(options.queue, options.queue_mb << 20, options.client_quota)
         self.engine = StageSupervisor(
-            sandbox, self.workers, room, lambda why: log.error("the sandbox failed", why)
+            sandbox, self.workers, options, lambda why: log.error("the sandbox failed", why)
         )
         self.catalogue = Catalogue(options)
         self.tests = ClientTests()
@@ -124,11 +131,10 @@ class Service:
             ThreadPoolExecutor(1, f"assay-serve-{size}") for size in ("small", "large")
         ]
         self._loading: dict[str, asyncio.Task[Any]] = {}
-        found = self.capabilities
-        self.identity = Identity(__version__, found.kind, found.tier, found.python, found.image)
+        own = self.capabilities
+        self.identity = Identity(__version__, own.kind, own.tier, own.python, own.image)
+        self.languages: Sequence[str] = ()  # in which programs can be run without tests
         self._add_gauges(self.engine.backlog)
-        self.engine.start()
-        self.languages: dict[str, Language] = find_languages(self.engine)
 
     def _add_gauges(self, backlog: Backlog) -> None:
         gauge = self.metrics.gauge
@@ -163,9 +169,57 @@ class Service:
         return not self.draining and self.engine.is_alive and self.catalogue.is_ready()
 
     async def benchmark(self, name: str) -> Served:
-        """Return a benchmark, loaded once. Raise UnknownError or AssayError."""
-        found = self.catalogue.find(name)
-        return found if found else await self._once(name, lambda: self.catalogue.load(name))
+        """Return a benchmark, loaded once. Raise RequestRefusedError if that is not possible."""
+        served = self.catalogue.served.get(name)
+        if served is not None:
+            return served
+        if name not in self.catalogue.names():
+            raise RequestRefusedError(404, f"benchmark {name!r}: is not served here")
+        try:
+            async with asyncio.timeout(self.options.request_s):
+                return await self._once(name, lambda: self.catalogue.load(name))
+        except TimeoutError:
+            raise RequestRefusedError(503, f"{name}: is still loading", retry_after="10") from None
+
+    async def environment(self, name: str) -> None:
+        """Check once that a set of packages works. Raise RequestRefusedError if it does not."""
+        if name not in self.catalogue.environments:
+            await self._once(f"environment {name}", lambda: self.catalogue.try_environment(name))
+
+    async def read_body(self, request: Request, read: Callable[[bytes], T]) -> tuple[bytes, T]:
+        """Return the body of a request, and what a function reads from it.
+
+        Raise RequestRefusedError if it is too large, or too slow. Raise FullError if too many
+        bodies arrive at a time.
+        """
+        options, own = self.options, 0
+        most = options.body_mb << 20
+        pieces, size = [], 0
+        try:
+            async with asyncio.timeout(options.body_s):
+                async for piece in request.stream():
+                    size += len(piece)
+                    if size <= most:
+                        pieces.append(piece)
+                        own += len(piece)
+                        self.body_bytes += len(piece)
+                        if self.body_bytes > options.queue_mb << 20:
+                            raise FullError("too many bytes arrive at a time", 1)
+                    elif size > PATIENCE * most:
+                        break
+        except TimeoutError:
+            raise RequestRefusedError(
+                408, "body: did not arrive in time", connection="close"
+            ) from None
+        finally:
+            self.body_bytes -= own
+        if size > most:
+            # All of it was read, if it was not endless: a client that still sends gets no answer.
+            raise RequestRefusedError(
+                413, f"body: is larger than {options.body_mb} MB", connection="close"
+            )
+        body = b"".join(pieces)
+        return body, await self.read(body, read)
 
     async def read(self, body: bytes, read: Callable[[bytes], T]) -> T:
         """Return what a function reads from a body, off the event loop.
@@ -179,40 +233,45 @@ class Service:
         finally:
             self.body_bytes -= len(body)
 
-    async def environment(self, name: str) -> None:
-        """Check once that a set of packages works. Raise AssayError."""
-        if not self.catalogue.has_environment(name):
-            await self._once(f"environment {name}", lambda: self.catalogue.try_environment(name))
+    async def _once(self, key: str, work: Callable[[], T]) -> T:
+        """Do something slow in a thread. Requests that need the same wait for it together.
 
-    async def _once(self, key: str, work: Callable[[], Any]) -> Any:
-        """Do something slow in a thread. Requests that need the same wait for it together."""
+        Raise RequestRefusedError if it fails.
+        """
         if key not in self._loading:
             task = asyncio.create_task(asyncio.to_thread(work))
             task.add_done_callback(lambda _: self._loading.pop(key, None))
             self._loading[key] = task
-        return await asyncio.shield(self._loading[key])
+        try:
+            return await asyncio.shield(self._loading[key])
+        except AssayError as error:
+            status = 400 if isinstance(error, UsageError) else 503
+            raise RequestRefusedError(status, str(error)) from error
 
     async def answers(
-        self, request: Request, tasks: Tasks, size: int, *, streams: bool = False
+        self, request: Request, tasks: Sequence[Task], size: int, *, streams: bool = False
     ) -> AsyncGenerator[list[JudgeAnswer], None]:
         """Judge programs, and yield answers as they come.
 
         What still waits is dropped if the client leaves, time is over, or the caller stops.
-        Raise FullError, DrainingError, ClientLeftError or TooLateError.
+        Raise FullError or RequestRefusedError.
         """
         if self.draining:
-            raise DrainingError
+            raise RequestRefusedError(503, "the server is shutting down", retry_after="5")
         inbox = Inbox(len(tasks), streams=streams)
         ticket = Ticket(quota_of(client_of(request)), size, inbox.put, deque(tasks))
         self.engine.submit(ticket)
         watch = asyncio.create_task(_watch(request, inbox))
         # Not asyncio.timeout: the caller may be in the middle of sending when time is over.
         loop = asyncio.get_running_loop()
-        timer = loop.call_later(self.options.request_s, inbox.fail, TooLateError())
+        late = RequestRefusedError(504, "the request took too long")
+        timer = loop.call_later(self.options.request_s, inbox.fail, late)
         missing = len(tasks)
         try:
             async for batch in inbox.batches():
-                self._count(batch)
+                for one in batch:
+                    self.metrics.count("assay_programs_total", status=one.status, reason=one.reason)
+                    self.metrics.count("assay_program_cpu_seconds_total", one.cpu_s)
                 missing -= len(batch)
                 yield batch
         finally:
@@ -222,18 +281,15 @@ class Service:
                 self.engine.backlog.cancel(ticket)
                 self.metrics.count("assay_cancelled_programs_total", missing)
 
-    async def all_answers(self, request: Request, tasks: Tasks, size: int) -> list[JudgeAnswer]:
+    async def all_answers(
+        self, request: Request, tasks: Sequence[Task], size: int
+    ) -> list[JudgeAnswer]:
         """Judge programs and return all answers, in any order."""
-        found: list[JudgeAnswer] = []
+        answers: list[JudgeAnswer] = []
         async with contextlib.aclosing(self.answers(request, tasks, size)) as batches:
             async for batch in batches:
-                found += batch
-        return found
-
-    def _count(self, batch: Sequence[JudgeAnswer]) -> None:
-        for one in batch:
-            self.metrics.count("assay_programs_total", status=one.status, reason=one.reason)
-            self.metrics.count("assay_program_cpu_seconds_total", one.cpu_s)
+                answers += batch
+        return answers
 
     async def drain(self) -> None:
         """Refuse new requests, and wait for the open ones as long as the options allow."""
@@ -279,5 +335,5 @@ async def _watch(request: Request, inbox: Inbox) -> None:
     while True:
         message = await request.receive()
         if message["type"] == "http.disconnect":
-            inbox.fail(ClientLeftError())
+            inbox.fail(RequestRefusedError(LEFT, ""))
             return

@@ -15,8 +15,8 @@ import pytest
 
 from assay.errors import UsageError
 from assay.report.pages import open_sources
+from assay.report.view.changes import Counter, Progress
 from assay.report.view.live import MOST_RUNS, Changes, LiveSite, Subscription
-from assay.report.view.progress import Counter, Progress
 from assay.runs import Result
 from tests.report.view.conftest import Serve
 from tests.report.view.test_server import open_stream
@@ -219,7 +219,7 @@ def test_a_stream_of_events_follows_a_growing_run(
 
 
 def test_a_client_that_goes_is_forgotten(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assay.report.view.handler.STILL_THERE_S", 0.1)
+    monkeypatch.setattr("assay.report.view.server.STILL_THERE_S", 0.1)
     server, _ = serve()
     stream = open_stream(server.port)
     assert server.site.is_watched

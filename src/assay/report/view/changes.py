@@ -1,4 +1,4 @@
-"""Notice which runs of a results folder change, from the sizes and times of their files."""
+"""Notice which runs of a results folder change, and how far they are, from their files."""
 
 from __future__ import annotations
 
@@ -7,10 +7,16 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from assay.report.pages import RunSource
 
 Mark = tuple[int, int, int]  # inode, size, time of the last change
 # Files of a run that grow while it goes on.
 GROWING = ("run.json", "completions.jsonl", "programs.jsonl", "verdicts.jsonl")
+PIECE = 1 << 20
+_SAFE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +67,59 @@ def take_snapshot(results: Path) -> Snapshot:
 
 
 def _scan(folder: Path) -> list[os.DirEntry[str]]:
-    with contextlib.suppress(OSError), os.scandir(folder) as found:
-        return list(found)
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        return list(entries)
     return []
 
 
 def _mark(path: str) -> Mark | None:
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The number of judged samples of a run, and of all samples if it is known."""
+
+    judged: int
+    total: int | None
+
+
+class Counter:
+    """The numbers of lines of files that grow. None of them is read twice."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, tuple[int, int, int]] = {}  # inode, offset and lines before it
+
+    def measure(self, run: RunSource) -> Progress | None:
+        """Return the progress of a run, or None if it is finished or its folder is missing."""
+        if run.folder is None or run.entry.result is not None:
+            return None
+        lines = self._count(run.folder / "verdicts.jsonl")
+        protocol = run.entry.protocol
+        total = protocol.problems * protocol.n_samples if protocol.problems else None
+        # A sample that could not be judged has another line after it is judged again.
+        return Progress(lines if total is None else min(lines, total), total)
+
+    def _count(self, path: Path) -> int:
+        with contextlib.suppress(OSError):
+            descriptor = os.open(path, _SAFE)
+            try:
+                return self._resume(str(path), descriptor)
+            finally:
+                os.close(descriptor)
+        return 0
+
+    def _resume(self, name: str, descriptor: int) -> int:
+        status = os.fstat(descriptor)
+        inode, offset, lines = self._places.get(name, (0, 0, 0))
+        if inode != status.st_ino or offset > status.st_size:  # another file
+            offset = lines = 0
+        while piece := os.pread(descriptor, PIECE, offset):
+            offset += len(piece)
+            lines += piece.count(b"\n")
+        self._places[name] = status.st_ino, offset, lines
+        return lines

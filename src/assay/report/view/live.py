@@ -15,8 +15,7 @@ from assay.data import codec
 from assay.progress import Reporter, Silent
 from assay.report.pages import PageLink, PageSection, ReportSite, RunSource, Sources, open_sources
 from assay.report.pages.markup import join_key
-from assay.report.view.changes import Snapshot, take_snapshot
-from assay.report.view.progress import Counter, Progress
+from assay.report.view.changes import Counter, Progress, Snapshot, take_snapshot
 from assay.runs.history import ResultCache
 
 SILENT = Silent()
@@ -37,7 +36,7 @@ class Changes:
 
 
 class Subscription:
-    """Collect changes until a client takes them."""
+    """The changes that a client has not taken yet."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -61,15 +60,12 @@ class Subscription:
     def take(self, timeout_s: float) -> Changes | None:
         """Return changes, nothing after the timeout, or None at the end."""
         with self._changed:
-            self._changed.wait_for(self._is_due, timeout_s)
+            self._changed.wait_for(lambda: self._keys or self._progress or self._ended, timeout_s)
             if self._ended:
                 return None
-            found = Changes(tuple(self._keys), self._progress)
+            changes = Changes(tuple(self._keys), self._progress)
             self._keys, self._progress = {}, {}
-            return found
-
-    def _is_due(self) -> bool:
-        return bool(self._keys or self._progress or self._ended)
+            return changes
 
 
 class LiveSite:
@@ -142,30 +138,30 @@ class LiveSite:
 
     def _measure(self, names: Collection[str]) -> dict[str, Progress]:
         """Return the progress of the runs with these names that are not finished."""
-        found = {
+        measured = {
             join_key("run", run.key): self._counter.measure(run)
             for run in self._lists.sources.runs
             if _name(run) in names
         }
-        return {key: progress for key, progress in found.items() if progress}
+        return {key: progress for key, progress in measured.items() if progress}
 
     def _open(self) -> Sources:
-        found = open_sources([str(self.results)], self.results, self._note, self._results.read)
+        sources = open_sources([str(self.results)], self.results, self._note, self._results.read)
         self._results.forget_others(
-            {run.entry.result.path for run in found.runs if run.entry.result}
+            {run.entry.result.path for run in sources.runs if run.entry.result}
         )
-        return replace(found, runs=tuple(self._without_links(run) for run in found.runs))
+        # A folder that is a link may lead anywhere.
+        runs = (
+            replace(run, folder=None) if run.folder and run.folder.is_symlink() else run
+            for run in sources.runs
+        )
+        return replace(sources, runs=tuple(runs))
 
     def _note(self, line: str) -> None:
         """Report a damaged file once, however often the folder is read."""
         if line not in self._noted:
             self._noted.add(line)
             self._reporter.note(line)
-
-    def _without_links(self, run: RunSource) -> RunSource:
-        """Return the run without its folder if that is a link, which may lead anywhere."""
-        linked = run.folder is not None and run.folder.is_symlink()
-        return replace(run, folder=None) if linked else run
 
     def _is_costly(self, name: str) -> bool:
         cost, when = self._costs.get(name, (0.0, 0.0))
@@ -190,13 +186,13 @@ class LiveSite:
             return site.block(name)
 
     def _list(self, key: str) -> PageSection:
-        lists, found = self._lists, self._listed.get(key)
-        if found is None:
-            found = lists.section(key)
+        lists, section = self._lists, self._listed.get(key)
+        if section is None:
+            section = lists.section(key)
             with self._lock:
                 if lists is self._lists:
-                    self._listed[key] = found
-        return found
+                    self._listed[key] = section
+        return section
 
     def _make_site(self, sources: Sources) -> ReportSite:
         return ReportSite(sources, reporter=self._reporter, data_dir=self._data_dir)

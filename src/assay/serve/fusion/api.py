@@ -11,6 +11,7 @@ import base64
 import functools
 import platform
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -19,14 +20,12 @@ from starlette.responses import Response
 
 from assay.judging import JudgeTask
 from assay.prompts import DEFAULT_STRATEGY, find_strategy
-from assay.serve.catalogue import Served, UnknownError
-from assay.serve.engine.backlog import FullError
-from assay.serve.engine.languages import make_run
-from assay.serve.engine.work import JudgeAnswer, JudgeWork
+from assay.serve.backlog import FullError, Task
+from assay.serve.catalogue import Served
+from assay.serve.fusion.languages import EndedRun, find_languages, make_run
 from assay.serve.fusion.requests import Dataset, RunCode, read_dataset, read_run_code
-from assay.serve.judge_api import find_benchmark
-from assay.serve.replies import RequestRefusedError, read_body, reply_json
-from assay.serve.service import Service
+from assay.serve.service import RequestRefusedError, Service, reply_json
+from assay.serve.stage import JudgeAnswer, JudgeWork
 from assay.types import Problem, PromptForm
 
 # Names of datasets in SandboxFusion's own configuration.
@@ -40,6 +39,22 @@ class FusionApi:
 
     def __init__(self, service: Service) -> None:
         self._service = service
+        service.languages = find_languages(service.engine)
+
+    def routes(self) -> list[tuple[str, str, Callable[[Request], Awaitable[Response]]]]:
+        """Return the method, path and handler of every route."""
+        return [
+            ("POST", "/run_code", self.run_code),
+            ("POST", "/submit", self.submit),
+            ("POST", "/get_prompts", self.get_prompts),
+            ("POST", "/get_prompt_by_id", self.get_prompt_by_id),
+            ("POST", "/list_ids", self.list_ids),
+            ("GET", "/list_datasets", self.list_datasets),
+            ("GET", "/v1/ping", self.ping),
+            ("POST", "/run_jupyter", self.unsupported),
+            ("POST", "/get_metrics", self.unsupported),
+            ("POST", "/get_metrics_function", self.unsupported),
+        ]
 
     async def ping(self, _request: Request) -> Response:
         """Answer that the server is there."""
@@ -48,8 +63,7 @@ class FusionApi:
     async def run_code(self, request: Request) -> Response:
         """Run a program."""
         service = self._service
-        body = await read_body(request, service)
-        wanted = await service.read(body, read_run_code)
+        body, wanted = await service.read_body(request, read_run_code)
         if wanted.language not in service.languages:
             why = f"no runner for the language {wanted.language!r} is installed on this server"
             return reply_json(_response("SandboxError", why))
@@ -69,12 +83,12 @@ class FusionApi:
 
     async def list_ids(self, request: Request) -> Response:
         """List the tasks of a benchmark."""
-        wanted = await self._read(request)
+        _, wanted = await self._service.read_body(request, read_dataset)
         return reply_json([p.task_id for p in _slice(await self._served(wanted.dataset), wanted)])
 
     async def get_prompts(self, request: Request) -> Response:
         """Return the prompts of a benchmark."""
-        wanted = await self._read(request)
+        _, wanted = await self._service.read_body(request, read_dataset)
         served = await self._served(wanted.dataset)
         problems = _slice(served, wanted)
         return reply_json(
@@ -83,15 +97,16 @@ class FusionApi:
 
     async def get_prompt_by_id(self, request: Request) -> Response:
         """Return the prompt of one task."""
-        wanted = await self._read(request, names_task=True)
+        read = functools.partial(read_dataset, names_task=True)
+        _, wanted = await self._service.read_body(request, read)
         served = await self._served(wanted.dataset)
         return reply_json(_prompt(served, _find(served, wanted.id).problem, wanted))
 
     async def submit(self, request: Request) -> Response:
         """Judge a completion."""
         service = self._service
-        body = await read_body(request, service)
-        wanted = await service.read(body, functools.partial(read_dataset, submits=True))
+        read = functools.partial(read_dataset, submits=True)
+        body, wanted = await service.read_body(request, read)
         served = await self._served(wanted.dataset)
         subject = _find(served, wanted.id)
         task_id = subject.problem.task_id
@@ -104,18 +119,13 @@ class FusionApi:
         )  # fmt: skip
         request.state.programs = 1
         (answer,) = await service.all_answers(request, [(subject, work)], len(body))
-        if answer.status == "invalid":  # never a rejected program
-            raise RequestRefusedError(503, f"SandboxError: {answer.reason}: {answer.detail}")
+        verdict = answer.read_verdict()
+        if verdict.status == "invalid":  # never a rejected program
+            raise RequestRefusedError(503, f"SandboxError: {verdict.reason}: {verdict.detail}")
         return reply_json(render_submission(answer, wanted, subject))
 
-    async def _read(self, request: Request, *, names_task: bool = False) -> Dataset:
-        body = await read_body(request, self._service)
-        return await self._service.read(
-            body, functools.partial(read_dataset, names_task=names_task)
-        )
-
     async def _wait_and_judge(
-        self, request: Request, task: tuple[JudgeTask, JudgeWork], size: int, patience_s: float
+        self, request: Request, task: Task, size: int, patience_s: float
     ) -> JudgeAnswer:
         """Judge one program, and wait for room in a full queue as SandboxFusion does.
 
@@ -138,20 +148,19 @@ class FusionApi:
 
     async def _served(self, dataset: str) -> Served:
         name = ALIASES.get(dataset, dataset)
-        try:
-            self._service.catalogue.find(name)
-        except UnknownError:
-            raise RequestRefusedError(400, f"no eval class found for dataset {dataset}") from None
-        return await find_benchmark(self._service, name)
+        if name not in self._service.catalogue.names():
+            raise RequestRefusedError(400, f"no eval class found for dataset {dataset}")
+        return await self._service.benchmark(name)
 
 
 def render_run(answer: JudgeAnswer, wanted: RunCode) -> dict[str, Any]:
     """Return the outcome of a run as SandboxFusion does."""
-    if answer.refused:
-        return _response("SandboxError", answer.refused)
-    if answer.status == "invalid":
-        return _response("SandboxError", f"{answer.reason}: {answer.detail}")
-    if ended := answer.ended:
+    verdict, ended = answer.read_verdict(), answer.outputs
+    if isinstance(ended, str):
+        return _response("SandboxError", ended)
+    if verdict.status == "invalid":
+        return _response("SandboxError", f"{verdict.reason}: {verdict.detail}")
+    if isinstance(ended, EndedRun):
         return _response(
             "Failed" if ended.exit_code else "Success",
             run={
@@ -168,23 +177,24 @@ def render_run(answer: JudgeAnswer, wanted: RunCode) -> dict[str, Any]:
             },
         )
     run: dict[str, Any] = {
-        "status": "Finished", "execution_time": answer.wall_s, "return_code": KILLED,
-        "stdout": answer.output, "stderr": answer.detail,
+        "status": "Finished", "execution_time": verdict.wall_s, "return_code": KILLED,
+        "stdout": verdict.output, "stderr": verdict.detail,
     }  # fmt: skip
-    if answer.reason == "timeout":
+    if verdict.reason == "timeout":
         run |= {"status": "TimeLimitExceeded", "return_code": None, "stderr": ""}
     return _response("Failed", run=run)
 
 
 def render_submission(answer: JudgeAnswer, wanted: Dataset, subject: JudgeTask) -> dict[str, Any]:
     """Return a verdict as SandboxFusion does."""
-    passed, tests = answer.status == "pass", subject.problem.tests
+    verdict, tests = answer.read_verdict(), subject.problem.tests
+    passed = verdict.status == "pass"
     run = {
-        "status": "TimeLimitExceeded" if answer.reason == "timeout" else "Finished",
-        "execution_time": answer.wall_s,
+        "status": "TimeLimitExceeded" if verdict.reason == "timeout" else "Finished",
+        "execution_time": verdict.wall_s,
         "return_code": 0 if passed else 1,
-        "stdout": answer.output,
-        "stderr": "" if passed else f"{answer.reason}: {answer.detail}",
+        "stdout": verdict.output,
+        "stderr": "" if passed else f"{verdict.reason}: {verdict.detail}",
     }
     info = _response("Success" if passed else "Failed", run=run)
     return {
@@ -194,8 +204,8 @@ def render_submission(answer: JudgeAnswer, wanted: Dataset, subject: JudgeTask) 
         "full_code": f"{tests.preamble}{answer.program}",
         "test_code": tests.code,
         "tests": [{"passed": passed, "exec_info": info, "test_info": None}],
-        "extracted_type": _extracted_type(answer),
-        "extra": {"reason": answer.reason, "rule": answer.rule},
+        "extracted_type": _extracted_type(verdict.rule, answer.program),
+        "extra": {"reason": verdict.reason, "rule": verdict.rule},
     }
 
 
@@ -218,10 +228,10 @@ def _decode(output: bytes) -> str:
         return f"[DecodeError] {error}"
 
 
-def _extracted_type(answer: JudgeAnswer) -> str:
-    if answer.rule == "none" or not answer.program:
+def _extracted_type(rule: str, program: str) -> str:
+    if rule == "none" or not program:
         return "empty"
-    return "fenced" if "fence" in answer.rule else "heuristic"
+    return "fenced" if "fence" in rule else "heuristic"
 
 
 def _find(served: Served, wanted: str | int) -> JudgeTask:

@@ -10,7 +10,7 @@ from typing import Any
 
 from assay.serve.judge_request import BadRequestError, parse_object
 from assay.serve.options import ServeOptions
-from assay.serve.replies import RequestRefusedError
+from assay.serve.service import RequestRefusedError
 from assay.types import Limits
 
 LANGUAGES = (

@@ -2,20 +2,77 @@
 
 from __future__ import annotations
 
+import threading
 import zlib
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, get_args
 
 from assay.data import text_cases
 from assay.data.test_code import COMPARISONS, call_tests, code_tests, script_tests
-from assay.sandbox.remote.wire import decode_tests
-from assay.types import Integrity, Problem, Tests
+from assay.judging import JudgeTask
+from assay.judging.wire import decode_tests
+from assay.serve.catalogue import Catalogue
+from assay.types import Integrity, Limits, Problem, Tests
 
+TESTS_ROOM = 64 << 20  # bytes of clients' tests that are held
 MOST_UNPACKED = 512 << 20  # bytes of the texts of one problem
 PIECE = 1 << 20
 MOST_CASES = 10_000  # of one program; the most of any benchmark are 2,000
 LONGEST_CODE = 1 << 20  # characters
 LONGEST_PARSED = 1 << 18  # characters: parsed in one step of the server's process, 0.3 s
+
+
+class ClientTests:
+    """Clients' tests, the latest that fit. Equal ones are one subject, which is sent once.
+
+    Thread-safe.
+    """
+
+    def __init__(self, room: int = TESTS_ROOM) -> None:
+        self._room = room
+        self._held: OrderedDict[str, tuple[JudgeTask, int]] = OrderedDict()
+        self._size = 0
+        self._lock = threading.Lock()
+
+    def find(self, name: str) -> JudgeTask | None:
+        """Return tests by their name."""
+        with self._lock:
+            if name not in self._held:
+                return None
+            self._held.move_to_end(name)
+            return self._held[name][0]
+
+    def add(self, name: str, size: int, make: Callable[[], JudgeTask]) -> JudgeTask:
+        """Return the tests of this name, which are made if they are not held."""
+        if (held := self.find(name)) is not None:
+            return held
+        subject = make()
+        with self._lock:
+            if name in self._held:  # another request has made them meanwhile
+                return self._held[name][0]
+            self._held[name] = subject, size
+            self._size += size
+            while self._size > self._room and len(self._held) > 1:
+                _, (_, freed) = self._held.popitem(last=False)
+                self._size -= freed
+        return subject
+
+
+def make_subject(
+    data: Any, imports: tuple[str, ...], environment: str, catalogue: Catalogue
+) -> JudgeTask:
+    """Return a client's tests as a subject. Raise ValueError if they are malformed.
+
+    What a worker runs before it is isolated must be that of a benchmark.
+    """
+    tests = read_tests(data)
+    remedy = "is not of a benchmark that this server has loaded. Start it with --benchmark NAME"
+    if unknown := sorted(set(imports) - catalogue.imports):
+        raise ValueError(f"imports: {unknown[0][:80]!r} {remedy}")
+    if tests.is_script and tests.preamble not in catalogue.preludes:
+        raise ValueError(f"tests.preamble: the code before scripts {remedy}")
+    return JudgeTask(Problem("", "", "", tests), Limits(), imports, environment)
 
 
 def read_tests(data: Any) -> Tests:
@@ -29,11 +86,6 @@ def read_tests(data: Any) -> Tests:
     if unknown := sorted(set(data) - allowed):
         raise ValueError(f"tests: unknown field {unknown[0]!r}")
     return READERS[kinds[0]](data)
-
-
-def make_problem(task_id: str, tests: Tests) -> Problem:
-    """Return a problem with the client's tests, for programs to be extracted and judged."""
-    return Problem(task_id, prompt="", reference="", tests=tests)
 
 
 def _code(data: dict[str, Any]) -> Tests:
@@ -85,8 +137,8 @@ def _stdin(data: dict[str, Any]) -> Tests:
     pairs = []
     for number, case in enumerate(_list(data, "stdin_cases")):
         match case:
-            case {"input": str(given), "output": str(output)}:
-                pairs.append((given, output))
+            case {"input": str(text), "output": str(output)}:
+                pairs.append((text, output))
             case _:
                 raise ValueError(f"tests.stdin_cases[{number}]: needs the texts input and output")
     if not any(output.strip() for _, output in pairs):

@@ -26,7 +26,7 @@ LOOK_EVERY_MS = 5
 
 def run() -> object:
     """Run the job. Return exit code, seconds, both outputs and files; or a text if it cannot be."""
-    language, code, given, files, wanted, most = JOB
+    language, code, stdin, files, names, most = JOB
     path = os.path.join(os.getcwd(), f"tmp{os.urandom(4).hex()}{SUFFIXES.get(language, '.py')}")
     try:
         for name, content in files:
@@ -36,11 +36,11 @@ def run() -> object:
         return f"files: {error}"
     started = time.monotonic()
     pid, pipes = _start(language, path, code)
-    status, outputs = _watch(pid, pipes, given.encode(errors="surrogatepass"), most)
+    status, outputs = _watch(pid, pipes, stdin.encode(errors="surrogatepass"), most)
     seconds = time.monotonic() - started
     # Not bytes: large values of that type would be replaced by their digest.
     out, err = map(bytearray, outputs)
-    return os.waitstatus_to_exitcode(status), seconds, out, err, _fetch(wanted)
+    return os.waitstatus_to_exitcode(status), seconds, out, err, _fetch(names)
 
 
 def _write(name: str, content: bytes) -> None:
@@ -51,7 +51,7 @@ def _write(name: str, content: bytes) -> None:
 
 
 def _fetch(names: list[str]) -> list[tuple[str, bytearray]]:
-    found, room = [], MOST_FETCHED
+    contents, room = [], MOST_FETCHED
     for name in names:
         try:
             with open(name, "rb") as file:
@@ -60,8 +60,8 @@ def _fetch(names: list[str]) -> list[tuple[str, bytearray]]:
             continue
         if len(content) <= room:
             room -= len(content)
-            found.append((name, bytearray(content)))
-    return found
+            contents.append((name, bytearray(content)))
+    return contents
 
 
 def _start(language: str, path: str, code: str) -> tuple[int, tuple[int, int, int]]:
@@ -136,18 +136,18 @@ def _finish(status: int) -> int:
 
 
 def _watch(
-    pid: int, pipes: tuple[int, int, int], given: bytes, most: int
+    pid: int, pipes: tuple[int, int, int], stdin: bytes, most: int
 ) -> tuple[int, tuple[bytes, bytes]]:
     """Give the process its input and collect its outputs until it ends."""
     our_input, our_output, our_errors = pipes
-    kept: dict[int, list[bytes]] = {our_output: [], our_errors: []}
+    pieces: dict[int, list[bytes]] = {our_output: [], our_errors: []}
     room = {our_output: most, our_errors: most}
     poll = select.poll()
     for descriptor in pipes:
         os.set_blocking(descriptor, False)
-    for descriptor in kept:
+    for descriptor in pieces:
         poll.register(descriptor, select.POLLIN)
-    if given:
+    if stdin:
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
         poll.register(our_input, select.POLLOUT)
     else:
@@ -157,7 +157,7 @@ def _watch(
         poll.register(ended, select.POLLIN)
     except OSError:
         ended = -1
-    view, teed, status = memoryview(given), 0, None
+    view, teed, status = memoryview(stdin), 0, None
     while status is None:
         for descriptor, _ in poll.poll(LOOK_EVERY_MS if ended < 0 else None):
             if descriptor == our_input:
@@ -168,22 +168,22 @@ def _watch(
                 if not view:
                     poll.unregister(our_input)
                     os.close(our_input)
-            elif descriptor in kept:
+            elif descriptor in pieces:
                 piece = _read(descriptor)
                 if not piece:
                     poll.unregister(descriptor)
                     continue
-                kept[descriptor].append(piece[: room[descriptor]])
-                room[descriptor] -= len(kept[descriptor][-1])
+                pieces[descriptor].append(piece[: room[descriptor]])
+                room[descriptor] -= len(pieces[descriptor][-1])
                 if descriptor == our_output and teed < MOST_TEED:
                     teed += os.write(1, piece)  # what is known of a program that is stopped
-        done, found = os.waitpid(pid, os.WNOHANG)
-        status = found if done else None
-    for descriptor in kept:
+        done, code = os.waitpid(pid, os.WNOHANG)
+        status = code if done else None
+    for descriptor in pieces:
         while room[descriptor] > 0 and (piece := _read(descriptor)):
-            kept[descriptor].append(piece[: room[descriptor]])
-            room[descriptor] -= len(kept[descriptor][-1])
-    return status, (b"".join(kept[our_output]), b"".join(kept[our_errors]))
+            pieces[descriptor].append(piece[: room[descriptor]])
+            room[descriptor] -= len(pieces[descriptor][-1])
+    return status, (b"".join(pieces[our_output]), b"".join(pieces[our_errors]))
 
 
 def _read(descriptor: int) -> bytes:

@@ -11,19 +11,16 @@ import binascii
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 from assay.data import codec, text_cases
-from assay.types import Answer, Cases, Tests, TextCases, Verdict
+from assay.errors import SandboxError
+from assay.types import Answer, Cases, Job, Tests, TextCases, Verdict
 
 NAMED = "sha256:"
 _NESTED = ("cases", "texts", "answer")
-_encode = json.JSONEncoder(separators=(",", ":")).encode
-_FIELDS = (
-    "status", "reason", "detail", "failing_test", "cpu_s", "wall_s", "peak_mb", "integrity", "rule",
-    "output",
-)  # fmt: skip
+_VERDICT = {field.name for field in fields(Verdict)}
 
 
 def encode_verdict(
@@ -36,54 +33,72 @@ def encode_verdict(
 
     ``name`` is the client's for the program; ``outputs`` are what a reference returned.
     """
-    passed, total = partial_credit(verdict)
-    line: dict[str, Any] = {"index": verdict.sample}
+    data = {name: value for name, value in codec.to_json(verdict).items() if value is not None}
+    line: dict[str, Any] = {"index": data.pop("sample")}
     if name is not None:
         line["id"] = name
-    line["task_id"] = verdict.task_id
-    line.update((field, getattr(verdict, field)) for field in _FIELDS)
-    line.update(passed=passed, total=total, groups=verdict.groups)
+    line["task_id"] = data.pop("task_id")
+    groups = data.pop("groups")
+    # Nobody has counted what an invalid verdict could not judge.
+    passed, total = (None, None) if verdict.status == "invalid" else count_cases(verdict)
+    line.update(data, passed=passed, total=total, groups=groups)
     if program is not None:
         line["program"] = program
     if outputs is not None:
         line["outputs"] = {"expected": outputs.expected, "slowest_s": outputs.slowest_s}
-    return _encode(line).encode()
+    return codec.dumps(line).encode()
 
 
-def partial_credit(verdict: Verdict) -> tuple[int | None, int | None]:
-    """Return how many cases are right, and how many there are; None for both if it is invalid.
-
-    Test code counts as one case.
-    """
-    if verdict.status == "invalid":
-        return None, None
-    if not verdict.groups:
+def count_cases(verdict: Verdict) -> tuple[int, int]:
+    """Return how many cases are right, and how many there are. Test code counts as one case."""
+    counts = verdict.groups.values()
+    total = sum(count[1] for count in counts)
+    if not total:
         return int(verdict.status == "pass"), 1
-    counts = list(verdict.groups.values())
-    return sum(count[0] for count in counts), sum(count[1] for count in counts)
+    return sum(count[0] for count in counts), total
 
 
 def decode_verdict(line: Mapping[str, Any], task_id: str, sample: int) -> Verdict:
-    """Return the verdict of a service's line. Raise ValueError if it is malformed."""
+    """Return the verdict of a service's line. Raise SandboxError if it is malformed."""
+    known = {name: value for name, value in line.items() if name in _VERDICT}
     try:
-        fields = {field: line[field] for field in _FIELDS}
-        return codec.from_json(
-            Verdict, {**fields, "groups": line["groups"], "task_id": task_id, "sample": sample}
-        )
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"not a verdict: {error!r}") from error
+        return codec.from_json(Verdict, {**known, "task_id": task_id, "sample": sample})
+    except ValueError as error:
+        raise _malformed(f"not a verdict: {error}") from error
 
 
 def decode_outputs(line: Mapping[str, Any], cases: Cases | None) -> Cases | None:
-    """Return the cases with what a reference returned, if a line has any."""
-    found = line.get("outputs")
-    if found is None or cases is None:
+    """Return the cases with what a reference returned, if a line has any. Raise SandboxError."""
+    outputs = line.get("outputs")
+    if outputs is None or cases is None:
         return None
     try:
-        expected, slowest_s = dict(found["expected"]), float(found["slowest_s"])
+        expected, slowest_s = dict(outputs["expected"]), float(outputs["slowest_s"])
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"not outputs: {error!r}") from error
+        raise _malformed(f"not outputs: {error!r}") from error
     return Cases(cases.inputs, expected, codec.digest([cases.digest, expected]), slowest_s)
+
+
+def _malformed(why: str) -> SandboxError:
+    return SandboxError(f"judge service: {why}. Use the same version of assay.")
+
+
+def encode_job(job: Job, tests: str) -> dict[str, Any]:
+    """Return a job as a program of a request, whose tests have this name."""
+    program: dict[str, Any] = {
+        "task_id": job.task_id, "program": job.program.code, "rule": job.program.rule,
+        "tests": tests, "limits": asdict(job.limits), "seed": job.seed,
+    }  # fmt: skip
+    optional = {"imports": list(job.imports), "environment": job.environment, "alone": job.alone}
+    return program | {name: value for name, value in optional.items() if value}
+
+
+def native_tests(tests: Tests) -> dict[str, Any]:
+    """Return tests in the form of a request.
+
+    A sandbox executes programs. Answers that are not programs were decided about before.
+    """
+    return {"native": encode_tests(replace(tests, answer=None))}
 
 
 def encode_tests(tests: Tests) -> dict[str, Any]:

@@ -1,1 +1,0 @@
-"""Judge on another machine, by its judge service."""
