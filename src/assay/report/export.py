@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from assay import benchmarks, runs, scoring
+from assay.data.failures import explain_failure
 from assay.data.writing import make_folder, reporting, write_whole
 from assay.errors import RunError, UsageError
 from assay.extract.workers import ExtractionRequest, Extractor
@@ -133,7 +134,7 @@ def _continuation(judged: Judged) -> dict[str, str]:
 def _result(verdict: Verdict) -> str:
     if verdict.status == "pass":
         return "passed"
-    return "timed out" if verdict.reason == "timeout" else f"failed: {verdict.detail}"
+    return "timed out" if verdict.reason == "timeout" else f"failed: {explain_failure(verdict)}"
 
 
 def _evalplus(target: Path, run: _Run) -> list[Path]:
@@ -203,7 +204,8 @@ def _bigcodebench(target: Path, run: _Run) -> list[Path]:
     by_task: dict[str, list[dict[str, object]]] = defaultdict(list)
     for _, code, verdict in run.valid:
         status = "timeout" if verdict.reason == "timeout" else _word(verdict.status == "pass")
-        details = {verdict.failing_test or "ALL": verdict.detail} if verdict.detail else {}
+        words = explain_failure(verdict)
+        details = {verdict.failing_test or "ALL": words} if words else {}
         by_task[verdict.task_id].append(
             {
                 "task_id": verdict.task_id,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from assay.data.failures import explain_failure
 from assay.prompts import name_parts
 from assay.report.inspection import InspectedRun, InspectedSample, reason_of, status_of
 from assay.report.text import table
@@ -40,7 +41,7 @@ def _row(found: SampleResult) -> tuple[str, ...]:
         reason_of(found),
         verdict.rule if verdict else "",
         str(completion.tokens_generated),
-        verdict.detail if verdict else "",
+        explain_failure(verdict) if verdict else "",
     )
 
 
@@ -92,7 +93,7 @@ def _describe_verdict(verdict: Verdict | None, limits: Limits | None) -> str:
     rows = [
         ("reason", verdict.reason),
         ("test", verdict.failing_test),
-        ("detail", verdict.detail),
+        ("detail", explain_failure(verdict)),
         ("cases", _describe_groups(verdict)),
         ("used", _describe_use(verdict, limits)),
         ("tests", verdict.integrity),

@@ -30,15 +30,18 @@ def verdict_of(job: Job, outcome: Outcome) -> Verdict:
     if result.status in INVALID:
         return invalid(job, INVALID[result.status], result.detail)
     status: Status = "pass" if result.status == "pass" else "fail"
-    reason, detail = result.reason, result.detail
     if result.status == "ended" or (report.out_of_memory and status == "fail"):
         reason, detail = _explain_end(report, job.limits)
+        result = Result(
+            result.status, reason, detail, result.failing_test, result.groups,
+            call=result.call, input=result.input,
+        )  # fmt: skip
     return Verdict(
         task_id=job.task_id,
         sample=job.sample,
         status=status,
-        reason=reason,
-        detail=detail,
+        reason=result.reason,
+        detail=result.detail,
         failing_test=result.failing_test,
         cpu_s=report.cpu_s,
         wall_s=report.wall_s,
@@ -47,6 +50,11 @@ def verdict_of(job: Job, outcome: Outcome) -> Verdict:
         rule=job.program.rule,
         groups={name: (right, cases) for name, right, cases in result.groups},
         output="" if status == "pass" else report.output_tail,
+        call=result.call,
+        expected=result.expected,
+        actual=result.actual,
+        difference=result.difference,
+        input=result.input,
     )
 
 

@@ -24,6 +24,7 @@ _FIELDS = (
     "status", "reason", "detail", "failing_test", "cpu_s", "wall_s", "peak_mb", "integrity", "rule",
     "output",
 )  # fmt: skip
+_COMPARED = ("call", "expected", "actual", "difference", "input")  # only what is known is sent
 
 
 def encode_verdict(
@@ -42,6 +43,9 @@ def encode_verdict(
         line["id"] = name
     line["task_id"] = verdict.task_id
     line.update((field, getattr(verdict, field)) for field in _FIELDS)
+    for field in _COMPARED:
+        if (text := getattr(verdict, field)) is not None:
+            line[field] = text
     line.update(passed=passed, total=total, groups=verdict.groups)
     if program is not None:
         line["program"] = program
@@ -67,6 +71,7 @@ def decode_verdict(line: Mapping[str, Any], task_id: str, sample: int) -> Verdic
     """Return the verdict of a service's line. Raise ValueError if it is malformed."""
     try:
         fields = {field: line[field] for field in _FIELDS}
+        fields |= {field: line[field] for field in _COMPARED if field in line}
         return codec.from_json(
             Verdict, {**fields, "groups": line["groups"], "task_id": task_id, "sample": sample}
         )

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from assay.data.failures import explain_failure
 from assay.sandbox import Sandbox
 from assay.sandbox.selftest.attack import Attack
 from assay.sandbox.selftest.attacks import BATTERY
@@ -56,13 +57,13 @@ def run_battery(sandbox: Sandbox, attacks: tuple[Attack, ...] = BATTERY) -> Iter
             hostile, honest = verdicts
             harm = host.harm()
             if honest.status != "pass":
-                harm = harm or f"the next program: {honest.reason} {honest.detail}"
+                harm = harm or f"the next program: {honest.reason} {explain_failure(honest)}"
             untried = hostile.reason == UNTRIED or hostile.detail.startswith(LACKS)
             contained = (untried or hostile.reason in attack.ends) and not harm
             promised = not {tier, attack.integrity}.intersection(attack.not_promised)
             observed = harm or f"{hostile.status}: {hostile.reason}"
             if not contained and not harm:
-                observed += f" {hostile.detail}"
+                observed += f" {explain_failure(hostile)}"
             yield Observation(attack.name, promised, contained, observed)
 
 

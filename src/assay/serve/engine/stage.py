@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from assay.data.failures import explain_failure
 from assay.extract.workers import Extraction, ExtractionRequest, Extractor
 from assay.judging import Attempts, Computation, JudgeTask, begin, decide
 from assay.sandbox import PAUSE, Item, Sandbox
@@ -225,7 +226,7 @@ def _answer(
     code = program.code if program and work.kind == "completion" else ""
     line = encode_verdict(verdict, work.name, code if work.with_program else None, cases)
     return JudgeAnswer(
-        work.number, verdict.status, verdict.reason, line, verdict.cpu_s, verdict.detail,
+        work.number, verdict.status, verdict.reason, line, verdict.cpu_s, explain_failure(verdict),
         verdict.wall_s, verdict.output, program=code, rule=verdict.rule,
     )  # fmt: skip
 

@@ -10,6 +10,7 @@ import errno
 import sys
 import types
 from collections.abc import Callable
+from typing import Any
 
 from .messages import Result
 
@@ -97,9 +98,11 @@ REASONS = {
 }  # fmt: skip
 
 
-def fail(why: str, detail: str, failing_test: str = "") -> Result:
+def fail(why: str, detail: str, failing_test: str = "", **compared: Any) -> Result:
+    """Return a failure. ``compared`` are texts of what the tests called, expected and got."""
     reason = why if why in REASONS else "exception"
-    return Result("fail", reason, detail[:DETAIL_LIMIT], failing_test[:DETAIL_LIMIT])
+    bounded = {name: text and text[:DETAIL_LIMIT] for name, text in compared.items()}
+    return Result("fail", reason, detail[:DETAIL_LIMIT], failing_test[:DETAIL_LIMIT], **bounded)
 
 
 def _frames(error: BaseException) -> list[tuple[str, int]]:

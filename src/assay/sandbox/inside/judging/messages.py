@@ -78,6 +78,12 @@ class Result(NamedTuple):
     groups: tuple[Group, ...] = ()
     outputs: dict[str, list[Any]] | None = None  # by group, as plain data
     slowest_s: float = 0.0  # time of the slowest call
+    # Only tests in a separate process report these, each a bounded text.
+    call: str | None = None
+    expected: str | None = None
+    actual: str | None = None
+    difference: str | None = None
+    input: str | None = None
 
 
 def read_texts(data: tuple[Any, ...]) -> Texts:

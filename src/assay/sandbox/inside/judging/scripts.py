@@ -58,22 +58,16 @@ class ScriptTests:
 
 
 def _failed(number: int, given: bytes, expected: str, printed: str, ended: Ended) -> Result:
-    test = f"case {number}: {_shown(given.decode(errors='replace'))}"
+    shown = trial.shorten(given.decode(errors="replace").strip(), SHORT)
+    test = f"case {number}: {shown!r}"
     if ended.reason:
-        return judge.fail(ended.reason, ended.detail, test)
-    if not printed:
-        told = f"expected {_shown(expected)}, printed nothing"
-    elif printed.strip() == expected.strip():  # the white space around them counts
-        told = f"expected {trial.shorten(expected, SHORT)!r}, printed "
-        told += repr(trial.shorten(printed, SHORT))
-    else:
-        told = f"expected {_shown(expected)}, printed {_shown(printed)}"
-    return judge.fail("wrong-answer", told, test)
-
-
-def _shown(text: str) -> str:
-    """Return the beginning and the end of a text, in one line."""
-    return repr(trial.shorten(text.strip(), SHORT))
+        return judge.fail(ended.reason, ended.detail, test, input=shown)
+    if not printed or printed.strip() != expected.strip():  # else the white space around counts
+        expected, printed = expected.strip(), printed.strip() or printed
+    return judge.fail(
+        "wrong-answer", "", test, input=shown,
+        expected=trial.shorten(expected, SHORT), actual=trial.shorten(printed, SHORT),
+    )  # fmt: skip
 
 
 def _encoded(text: str) -> bytes:

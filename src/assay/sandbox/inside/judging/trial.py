@@ -135,7 +135,7 @@ class Calls:
                 self._stop(_unfit(f"an unforeseen call of {self._name}"))
             self._value, self._failure = self._channel.answer()
         except EndedError:
-            self._stop(Result("ended", failing_test=self._shown()))
+            self._stop(Result("ended", failing_test=self._shown(), call=self._shown()))
         if self._failure is None:
             self._answered = True
             return self._value
@@ -151,7 +151,8 @@ class Calls:
         """
         why = f"{self._name} is called with more than plain data"
         if self._answered:
-            return judge.fail("wrong-answer", f"{why}, made of its answers", self._shown())
+            call = self._shown()
+            return judge.fail("wrong-answer", f"{why}, made of its answers", call, call=call)
         return _unfit(why)
 
     def hear_the_rest(self) -> None:
@@ -164,12 +165,12 @@ class Calls:
 
     def failed(self, error: Exception, failing_test: str) -> Result:
         """Return what the tests said about the last call."""
+        call = self._shown() if self.made else None
         if self._failure and error is self._raised:
-            return judge.fail(self._failure.reason, self._failure.detail, failing_test)
+            return judge.fail(self._failure.reason, self._failure.detail, failing_test, call=call)
         reason, detail = judge.explain_error(error)
-        if self.made and self._failure is None:
-            detail = f"{detail}: {self._shown()} gave {_shown(self._value)}"
-        return judge.fail(reason, detail, failing_test)
+        actual = _shown(self._value) if self.made and self._failure is None else None
+        return judge.fail(reason, detail, failing_test, call=call, actual=actual)
 
     def _stop(self, result: Result) -> NoReturn:
         self.stopped = self.stopped or result
@@ -192,7 +193,7 @@ class CaseTests:
         namespace = judge.prepared(judge.compiled(body.preamble, judge.PREAMBLE))
         exec(judge.compiled(body.code, judge.TESTS), namespace)
         self._matcher: Any = namespace["matcher"]
-        self._explain: Any = namespace.get("explain", _compare)  # why a value is wrong
+        self._explain: Any = namespace.get("explain")  # why a value is wrong
         read: Any = namespace.get("read_arguments", decode)
         inputs, expected = body.inputs or {}, body.expected or {}
         self._inputs = {group: list(map(read, calls)) for group, calls in inputs.items()}
@@ -223,7 +224,8 @@ class CaseTests:
                         return verdict._replace(groups=self._groups(right))
         except EndedError:
             if verdict is judge.PASSED:
-                verdict = Result("ended", failing_test=_shown_call(self._name, arguments, {}))
+                call = _shown_call(self._name, arguments, {})
+                verdict = Result("ended", failing_test=call, call=call)
         return verdict._replace(groups=self._groups(right))
 
     def _groups(self, right: dict[str, int]) -> tuple[Group, ...]:
@@ -252,13 +254,18 @@ class CaseTests:
         self, arguments: list[Any], expected: Any, got: Any, failure: Failure | None
     ) -> Result:
         call = _shown_call(self._name, arguments, {})
-        if failure is None:
-            try:
+        if failure and failure.raised:
+            return judge.fail(failure.reason, failure.detail, call, call=call)
+        if failure:  # it did not even load
+            return judge.fail(failure.reason, failure.detail)
+        if self._explain is not None:
+            with contextlib.suppress(Exception):  # it may expect a number
                 why = str(self._explain(arguments, expected, got))
-            except Exception:  # it may expect a number
-                why = _compare(arguments, expected, got)
-            return judge.fail("wrong-answer", why, call)
-        return judge.fail(failure.reason, failure.detail, call if failure.raised else "")
+                return judge.fail("wrong-answer", why, call, call=call)
+        return judge.fail(
+            "wrong-answer", "", call, call=call, expected=_shown(expected), actual=_shown(got),
+            difference=_difference(expected, got) or None,
+        )  # fmt: skip
 
 
 class UnfitTests:
@@ -306,19 +313,18 @@ def _shown(value: Any) -> str:
         return f"<{type(value).__name__}>"
 
 
-def _compare(_arguments: list[Any], expected: Any, got: Any) -> str:
-    """Return both values, and where they differ if that is not in the text.
+def _difference(expected: Any, got: Any) -> str:
+    """Return where two values differ, or an empty text if their own texts show it.
 
     Texts are compared, not values: a program chooses what is slow to compare.
     """
     wanted, found = _shown(expected), _shown(got)
-    both = f"expected {wanted}, got {found}"
     if wanted != found and max(len(wanted), len(found)) < SHORT:
-        return both
+        return ""
     place = ""
     while type(expected) is type(got) and isinstance(expected, (list, tuple)):
         if len(expected) != len(got):
-            return f"{both} ({len(got)} items instead of {len(expected)}{place and ' at ' + place})"
+            return f"{len(got)} items instead of {len(expected)}{place and ' at ' + place}"
         pairs = enumerate(zip(expected, got, strict=True))
         unequal = next(((n, a, b) for n, (a, b) in pairs if _text(a) != _text(b)), None)
         if unequal is None:
@@ -330,10 +336,10 @@ def _compare(_arguments: list[Any], expected: Any, got: Any) -> str:
         place += f"[{number}]"
         expected, got = expected[number : number + NEAR], got[number : number + NEAR]
     if place:
-        return f"{both} (at {place}: {_shown(expected)}, {_shown(got)})"
+        return f"at {place}: {_shown(expected)}, {_shown(got)}"
     if type(expected) is not type(got):
-        return f"{both} ({type(got).__name__} instead of {type(expected).__name__})"
-    return f"{both} (the task's own comparison does not accept it)" if wanted == found else both
+        return f"{type(got).__name__} instead of {type(expected).__name__}"
+    return "the task's own comparison does not accept it" if wanted == found else ""
 
 
 def _text(value: Any) -> str:
