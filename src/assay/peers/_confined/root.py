@@ -6,7 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
-from inside.isolation import kernel, proc, root, visible
+from inside.isolation import kernel, root, visible
 from inside.isolation.kernel import MS_NODEV, MS_NOSUID
 
 from .messages import Settings
@@ -40,6 +40,6 @@ def enter_private_root(settings: Settings, uid: int | None) -> None:
             os.chown(scratch / name, uid, uid)
     Path(root.STAGING, "dev/shm").symlink_to(SCRATCH)
     Path(root.STAGING + root.PROC).mkdir()
-    kernel.mount("proc", root.STAGING + root.PROC, "proc", proc.FLAGS)
-    proc.cover_all_but_figures(root.STAGING + root.PROC)
+    kernel.mount("proc", root.STAGING + root.PROC, "proc", root.PROC_FLAGS)
+    root.cover_all_but_figures(root.STAGING + root.PROC)
     root.enter()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from assay.sandbox.inside.isolation.work import work_of
+from assay.sandbox.inside.isolation.machine import work_of
 
 WORKING = 0.1  # of a core: what is below this, and has nothing to run, is dozing
 

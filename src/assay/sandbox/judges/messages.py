@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from assay.sandbox import Item
 from assay.sandbox.environments.interpreters import Interpreter
-from assay.sandbox.inside.judging.latest import Latest
+from assay.sandbox.inside.judging.wire import Latest
 from assay.types import Cases, Job, Limits, Problem, Program, Tests, Verdict
 
 LENGTH = struct.Struct(">Q")

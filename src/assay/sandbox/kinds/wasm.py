@@ -36,10 +36,10 @@ from assay.sandbox.host.tiers import SEPARATED, SHARED
 from assay.sandbox.host.verdicts import INVALID, verdict_of, with_outputs
 from assay.sandbox.host.warm import WarmWorkers
 from assay.sandbox.inside.judging import wire
-from assay.sandbox.inside.judging.latest import Latest
 from assay.sandbox.inside.judging.messages import Result
+from assay.sandbox.inside.judging.wire import Latest
 from assay.sandbox.wasm import component
-from assay.sandbox.wasm.messages import GuestLimits, GuestReport, GuestRequest, How, read_report
+from assay.sandbox.wasm.exchange import GuestLimits, GuestReport, GuestRequest, How, read_report
 from assay.types import Cases, Job, Program, Tests, Verdict
 from assay.work.machine import usable_cores
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from assay.data.test_code import CLOSE
-from assay.sandbox.selftest.attack import HELPERS, Attack
-from assay.sandbox.selftest.attacks_on_limits import ON_LIMITS
+from assay.sandbox.selftest.attacks_on_limits import HELPERS, ON_LIMITS, Attack
 
 TIME = (
     Attack("infinite loop", "while True: pass", ("timeout",), cpu_s=1),

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from assay.data.failures import explain_failure
 from assay.sandbox import Sandbox
-from assay.sandbox.selftest.attack import Attack
 from assay.sandbox.selftest.attacks import BATTERY
+from assay.sandbox.selftest.attacks_on_limits import Attack
 from assay.types import Job, Limits, Program, Tests, Verdict
 
 HONEST = (
@@ -22,15 +22,12 @@ HONEST = (
 )
 HONEST_WITHOUT_FILES = "def f(x):\n    return x + 1\n"
 HONEST_TESTS = "assert f(1) == 2"
-UNTRIED, LACKS = (
-    "unsupported",
-    "the guest lacks",
-)  # a program that cannot start an attack is contained
+UNTRIED, LACKS = "unsupported", "the guest lacks"  # what cannot start an attack is contained
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """Hold the outcome of one attack."""
+    """The outcome of one attack."""
 
     attack: str
     promised: bool
@@ -46,15 +43,9 @@ def run_battery(sandbox: Sandbox, attacks: tuple[Attack, ...] = BATTERY) -> Iter
         honest_program = HONEST_WITHOUT_FILES
     with _Host() as host:
         for attack in attacks:
-            verdicts = [
-                _judge(sandbox, host.fill(attack.program), attack),
-                _judge(
-                    sandbox,
-                    honest_program,
-                    replace(attack, tests=HONEST_TESTS, cpu_s=10, wall_s=30),
-                ),
-            ]
-            hostile, honest = verdicts
+            hostile = _judge(sandbox, host.fill(attack.program), attack)
+            harmless = replace(attack, tests=HONEST_TESTS, cpu_s=10, wall_s=30)
+            honest = _judge(sandbox, honest_program, harmless)
             harm = host.harm()
             if honest.status != "pass":
                 harm = harm or f"the next program: {honest.reason} {explain_failure(honest)}"
@@ -104,9 +95,8 @@ class _Host:
         del os.environ["ASSAY_CANARY"]
         for listening in self._sockets.values():
             with contextlib.suppress(OSError):
-                listening.shutdown(
-                    socket.SHUT_RDWR
-                )  # otherwise the waiting thread would keep it open
+                # Otherwise the waiting thread would keep it open.
+                listening.shutdown(socket.SHUT_RDWR)
             listening.close()
         self._folder.cleanup()
 

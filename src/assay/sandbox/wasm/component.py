@@ -26,8 +26,7 @@ HERE = Path(__file__).parent
 GUEST, JUDGING = HERE / "guest", HERE.parent / "inside" / "judging"
 # What the guest shares with the fork server: nothing that depends on a kernel.
 SHARED = (
-    "__init__", "calling", "digests", "foresee", "judge", "latest", "messages", "outputs", "plain",
-    "scripts", "trial", "unstopped", "wire",
+    "__init__", "digests", "foresee", "judge", "messages", "plain", "scripts", "trial", "wire",
 )  # fmt: skip
 BUILD_S = 900.0
 PURPOSE = "wasm component"  # of the seal on its record

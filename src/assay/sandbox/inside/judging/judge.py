@@ -1,6 +1,7 @@
-"""Run a program and its tests in this interpreter, and report the outcome.
+"""Run a program in this interpreter: with its tests, or by calls from elsewhere.
 
-Sharing the interpreter is what a verdict's ``integrity: shared`` means.
+Sharing the interpreter with the tests is what a verdict's ``integrity: shared`` means. Separated
+tests load the program once, then call it with plain data.
 """
 
 from __future__ import annotations
@@ -55,6 +56,57 @@ def judge(namespace: dict[str, object], program: str, tests: types.CodeType, tex
     except BaseException as error:
         return fail(*explain_error(error), failing_test(error, text))
     return PASSED
+
+
+def load(
+    namespace: dict[str, object], program: str, adapter: types.CodeType | None = None
+) -> dict[str, str] | None:
+    """Load the program, then the adapter. Return what went wrong, if anything did."""
+    try:
+        code = compiled(program, PROGRAM)
+    except NOT_PYTHON as error:
+        return {"raised": "", "reason": "syntax", "detail": describe(error)}
+    try:
+        exec(code, namespace)
+        if adapter is not None:
+            exec(adapter, namespace)
+    except BaseException as error:
+        return {**failure_of(error), "raised": ""}  # not by a call
+    return None
+
+
+def flush_output() -> None:
+    """Write out what the program has printed so far: its process may end without notice."""
+    try:
+        sys.stdout.flush()
+    except BaseException:  # closed, or an object of the program's own: nothing to show then
+        return
+
+
+def call(
+    namespace: dict[str, object],
+    entry_point: str,
+    positional: Any,
+    named: Any,
+    encode: Callable[[Any], Any],
+) -> Any:
+    """Call the function. Return its result in a list, or how it failed."""
+    try:
+        if entry_point not in namespace:
+            raise NameError(f"name {entry_point!r} is not defined")
+        function: Any = namespace[entry_point]
+        result = function(*positional, **named)
+    except BaseException as error:
+        return failure_of(error)
+    try:
+        return [encode(result)]
+    except BaseException:  # its own methods fail, or lie about its type
+        return [{"opaque": type(result).__name__}]
+
+
+def failure_of(error: BaseException) -> dict[str, str]:
+    reason, detail = explain_error(error)
+    return {"raised": type(error).__name__, "reason": reason, "detail": detail}
 
 
 def compiled(source: str, name: str) -> types.CodeType:

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, NoReturn, Protocol
 
-from . import foresee, judge, unstopped, wire
+from . import foresee, judge, wire
 from .messages import Failure, Group, Result, TestBody
 from .plain import STEERING, decode, encode, has_opaque
 
@@ -80,7 +80,7 @@ class CodeTests:
             self._requests = wire.dump_recipes(foresee.recipes(self._text, self._name))
         else:
             self._requests = wire.dump_calls(list(self._foreseen))
-        compiled = judge.compiled if self._foreseen else unstopped.compiled
+        compiled = judge.compiled if self._foreseen else foresee.compile_unstopped
         self._code = compiled(self._text, judge.TESTS if self._foreseen else self._name)
 
     def run(self, channel: Channel) -> Result:
@@ -93,7 +93,7 @@ class CodeTests:
 
         namespace = judge.prepared(self._preamble)
         namespace[self._name] = calls
-        namespace.update({unstopped.NOTE: note, **unstopped.HELPERS})
+        namespace.update({foresee.NOTE: note, **foresee.HELPERS})
         try:
             if self._foreseen:
                 channel.send(self._requests, len(self._foreseen))

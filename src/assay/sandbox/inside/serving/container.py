@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 
-from ..isolation.work import LOOK_EVERY_S, Busy
+from ..isolation.machine import LOOK_EVERY_S, Busy
 from ..judging import wire
 from .messages import TESTS_TOO_SLOW
 

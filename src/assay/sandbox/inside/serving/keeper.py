@@ -13,8 +13,8 @@ from typing import Any
 from ..isolation.clock import TURN, PublishedClock
 from ..isolation.machine import Machine
 from ..judging import judge, wire
-from ..judging.latest import Latest
 from ..judging.messages import Result
+from ..judging.wire import Latest
 from . import sample
 from .messages import Limits, Seen, read_order
 from .place import Place

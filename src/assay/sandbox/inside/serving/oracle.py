@@ -23,9 +23,9 @@ from typing import Any
 
 from ..isolation.clock import CPUS, TURN, Clock
 from ..judging import judge, scripts, trial, wire
-from ..judging.latest import Latest
 from ..judging.messages import Failure, Result, TestBody
 from ..judging.trial import EndedError
+from ..judging.wire import Latest
 from .messages import TESTS_CPU_S, TESTS_TOO_SLOW, Turn
 from .sample import JOBS, LINK
 

@@ -27,7 +27,7 @@ class Place:
         self.limit = limit
         self.tree = Tree()
         self._peak_bytes = 0
-        self.memory: cgroup.MemoryEvents | None = limit
+        self.memory: cgroup.TreeLimit | cgroup.ContainerEvents | None = limit
 
     def start(self, kind: bytes, descriptors: list[int]) -> None:
         """Make the zygote fork a process that gets these descriptors."""

@@ -9,7 +9,7 @@ import resource
 from collections.abc import Callable
 from typing import NamedTuple, NoReturn
 
-from ..judging import answer, calling, judge, plain, wire
+from ..judging import answer, judge, plain, wire
 from ..judging.messages import TEXTS, Result
 from .messages import WorkerLimits
 
@@ -97,7 +97,7 @@ def run(enter: Callable[[], None], control: int, output: int, channel: int = -1)
             adapter = tests if text else None
             answer.serve(namespace, program, adapter, entry_point, to_data, call_cpu_s, CHANNEL)
         verdict = judge.judge(namespace, program, tests, text)
-        calling.flush_output()
+        judge.flush_output()
     except BaseException:  # a program can break even the report, which is its own failure
         os._exit(1)
     tell(token, *(text.replace(SEPARATOR, "") for text in verdict[:TEXTS]))

@@ -13,9 +13,9 @@ from typing import Any
 import host_names
 import lacks
 import wit_world
-from inside.judging import calling, judge, plain, scripts, trial, wire
-from inside.judging.latest import Latest
+from inside.judging import judge, plain, scripts, trial, wire
 from inside.judging.messages import TEXTS, Result, Task, TestBody
+from inside.judging.wire import Latest
 
 # There are no files at run time, so what programs may import is in memory from the start.
 LEFT_OUT = {
@@ -104,7 +104,7 @@ class WitWorld(wit_world.WitWorld):  # type: ignore[misc]
         preamble = judge.compiled(state.task.preamble, judge.PREAMBLE)
         state.namespace = judge.prepared(preamble)
         adapter = judge.compiled(state.task.tests, judge.TESTS) if state.task.tests else None
-        state.unloaded = calling.load(state.namespace, state.task.program, adapter)
+        state.unloaded = judge.load(state.namespace, state.task.program, adapter)
 
     def answer(self, calls: str) -> str:
         task = state.task
@@ -117,7 +117,7 @@ class WitWorld(wit_world.WitWorld):  # type: ignore[misc]
             call = state.calls.pop()
             answers.append(
                 state.unloaded
-                or calling.result(state.namespace, task.entry_point, *call, encode=encode)
+                or judge.call(state.namespace, task.entry_point, *call, encode=encode)
             )
             if monotonic() >= until:
                 break
