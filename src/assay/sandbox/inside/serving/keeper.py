@@ -136,40 +136,56 @@ class Keeper:
             process.close()
 
     def _watched(self, limits: Limits, token: str, process: Process, pid: int, said: bytes) -> Seen:
-        limit = self._place.limit
-        watch = Watch(limits, self._place, self._clock, self._machine)
-        output, result = Kept(limits.output_bytes), Kept(RESULT_BYTES)
+        output = Kept(limits.output_bytes)
+        seen, report, _ = self._observe(limits, process, pid, said, {process.output: output})
+        late = seen.stopped == "cpu"  # a verdict after its time limit does not count
+        return seen._replace(
+            result=None if late else sample.checked(report, token),
+            wall_s=max(round(seen.wall_s, 4), 1e-4),  # it may end before the watch begins
+            cpu_s=round(seen.cpu_s, 4),
+            peak_mb=round(seen.peak_mb, 1),
+            output_tail=output.data[-OUTPUT_TAIL:].decode(errors="replace"),
+        )
+
+    def _observe(
+        self, limits: Limits, process: Process, pid: int, said: bytes, outputs: dict[int, Kept]
+    ) -> tuple[Seen, bytes, float]:
+        """Watch a process to its end or a limit, and remove all traces of it.
+
+        Return what was seen, what it reported, and how long it only waited. Its report is read at
+        the end, so that no process has to wake up for it.
+        """
+        place, report = self._place, Kept(RESULT_BYTES)
+        watch = Watch(limits, place, self._clock, self._machine)
         if said != sample.HERE:  # it could not be isolated, and says why
-            result.take(said)
+            report.take(said)
         if process.oracles:
             self._pass_on(process.oracles, limits.cpu_s, limits.call_cpu_s)
             process.oracles.close()
         ended = os.pidfd_open(pid)
-        watch.run(ended, {process.output: output}, sample.JOBS, process.channel)
-        wall_s = watch.elapsed
-        status, cpu_s = self._place.end(pid)
-        watch.finish(limit.clock.now_s() if limit else cpu_s)
+        watch.run(ended, outputs, sample.JOBS, process.channel)
+        slept_s, wall_s = watch.slept_s(), watch.elapsed
+        status, cpu_s = place.end(pid)
+        watch.finish(place.limit.clock.now_s() if place.limit else cpu_s)
         os.close(ended)
-        # Its report is read only now, so that no process has to wake up for it.
-        for source, text in ((process.output, output), (process.control.fileno(), result)):
+        for source, text in {**outputs, process.control.fileno(): report}.items():
             # Not up to the end of the stream: its other end may be in transit through a socket.
             os.set_blocking(source, False)
             with contextlib.suppress(BlockingIOError):
                 while text.read_from(source):
                     pass
-        self._place.clean_up()
-        late = watch.stopped == "cpu"  # a verdict after its time limit does not count
-        return Seen(
-            None if late else sample.checked(bytes(result.data), token),
+        place.clean_up()
+        seen = Seen(
+            None,
             os.waitstatus_to_exitcode(status),
             watch.stopped,
             out_of_memory=watch.killed_by() == "own limit",
-            wall_s=max(round(wall_s, 4), 1e-4),  # it may end before the watch begins
-            cpu_s=round(watch.cpu_s, 4),
-            peak_mb=round(self._place.peak_bytes() / 2**20, 1),
-            output_tail=output.data[-OUTPUT_TAIL:].decode(errors="replace"),
+            wall_s=wall_s,
+            cpu_s=watch.cpu_s,
+            peak_mb=place.peak_bytes() / 2**20,
             pressure=watch.pressure,
         )
+        return seen, bytes(report.data), slept_s
 
     def _pass_on(
         self, channel: _socket.socket | None, cpu_s: float = 0.0, call_cpu_s: float = 0.0
