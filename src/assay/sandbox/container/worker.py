@@ -32,12 +32,7 @@ from assay.sandbox.host.worker import (
 from assay.sandbox.inside.isolation.machine import LOOK_EVERY_S
 from assay.sandbox.inside.judging import wire
 from assay.sandbox.inside.serving.container import LINK, PIECE
-from assay.sandbox.inside.serving.messages import (
-    TESTS_CPU_S,
-    TESTS_ROOM,
-    RoleName,
-    WorkerLimits,
-)
+from assay.sandbox.inside.serving.messages import TESTS_CPU_S, TESTS_ROOM, RoleName, WorkerLimits
 
 INTERPRETER = ("python3", "-P", "-S", "-s", "-B")
 # assay's code comes over the stream, so an image needs only Python.

@@ -127,12 +127,7 @@ RECIPES = {
                 "vaderSentiment",
                 "3.3.2",
                 "3bf1d243b98b1afad575b9f22bc2cb1e212b94ff89ca74f8a23a588d024ea311",
-                (
-                    (
-                        "vaderSentiment/vader_lexicon.txt",
-                        "nltk_data/sentiment/vader_lexicon.zip",
-                    ),
-                ),
+                (("vaderSentiment/vader_lexicon.txt", "nltk_data/sentiment/vader_lexicon.zip"),),
             ),
         ),
         # Otherwise every worker would search the system for fonts.
@@ -140,17 +135,11 @@ RECIPES = {
         allowed=("loopback", "figures"),
     ),
     "canitedit": Recipe(
-        name="canitedit",
-        lock=LOCKS / "canitedit.txt",
-        python="3.11",
-        variables=ONE_THREAD,
+        name="canitedit", lock=LOCKS / "canitedit.txt", python="3.11", variables=ONE_THREAD
     ),
     "leetcode": Recipe(name="leetcode", lock=LOCKS / "leetcode.txt", python="3.11"),
     "livecodebench": Recipe(
-        name="livecodebench",
-        lock=LOCKS / "livecodebench.txt",
-        python="3.11",
-        variables=ONE_THREAD,
+        name="livecodebench", lock=LOCKS / "livecodebench.txt", python="3.11", variables=ONE_THREAD
     ),
 }
 

@@ -20,17 +20,7 @@ from collections.abc import Callable
 from typing import NamedTuple, NoReturn
 
 from ..judging import judge, wire
-from .sample import (
-    BACKSTOP,
-    BEGUN,
-    CONTROL,
-    HERE,
-    LENIENT,
-    OPEN_FILES,
-    SEPARATOR,
-    TOO_LONG,
-    tell,
-)
+from .sample import BACKSTOP, BEGUN, CONTROL, HERE, LENIENT, OPEN_FILES, SEPARATOR, TOO_LONG, tell
 
 LARGEST_CODE = 48 << 10  # fits into a socket's buffer, where it waits until the program has ended
 CODE_FOLLOWS, NO_CODE = b"c", b"n"

@@ -68,11 +68,7 @@ def in_namespaces(settings: Settings, *, as_root: bool) -> Place:
             kernel.CAP_SYS_ADMIN, kernel.CAP_SETUID, kernel.CAP_SETGID, kernel.CAP_SETPCAP
         )
         kernel.drop_bounding_set()
-        seccomp.install(
-            families=_families(allowed),
-            watched=limit is None,
-            forks=with_figures,
-        )
+        seccomp.install(families=_families(allowed), watched=limit is None, forks=with_figures)
 
         def enter() -> None:
             if with_figures:

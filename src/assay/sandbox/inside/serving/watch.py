@@ -87,11 +87,7 @@ class Watch:
         return self._place.memory.killed_by() if self._place.memory else ""
 
     def run(
-        self,
-        program: int,
-        outputs: dict[int, Kept],
-        harness: int,
-        channel: _socket.socket | None,
+        self, program: int, outputs: dict[int, Kept], harness: int, channel: _socket.socket | None
     ) -> None:
         """Return when the program, a pidfd, ends or must end.
 

@@ -32,7 +32,7 @@ MESSAGES = {
     },
     "NotImplementedError": {
         "This Python build lacks multiprocessing.synchronize, usually due to named semaphores"
-        " being unavailable on this platform.": "processes",
+        " being unavailable on this platform.": "processes"
     },
     "OverflowError": {
         "Python int too large to convert to C ssize_t": "sizes of more than 32 bits",
