@@ -133,7 +133,7 @@ class _Stream:
             begin = wire.dumps([settings.interpreter, ENVIRONMENT, TESTS_ROOM * TESTS_CPU_S])
             deadline = time.monotonic() + settings.start_s
             try:
-                self._write(f"{len(code):>10}".encode() + code + _with_length(begin), deadline)
+                self._write(f"{len(code):>10}".encode() + code + wire.measured(begin), deadline)
                 length = int.from_bytes(self._read(4, deadline), "big")
                 self.python = str(wire.loads(self._read(length, deadline)))
             except (OSError, EOFError, ValueError, WorkerLostError) as error:
@@ -208,7 +208,7 @@ class _Inside(WorkerServer):
         self._stream, self._name = stream, name
 
     def send_encoded(self, message: bytes) -> None:
-        self._stream.send(self._name, _with_length(message))
+        self._stream.send(self._name, wire.measured(message))
 
     def receive_any(self, deadline: float, *looks: ProcessWatch | None) -> list[Any] | str:
         return self._stream.message(self._name, deadline, *looks)
@@ -235,10 +235,6 @@ def unused_uid() -> int:
             used.add(process.stat().st_uid)
     candidates = (FIRST_UID + next(_uids) % UIDS for _ in range(UIDS))
     return next(uid for uid in candidates if uid not in used)
-
-
-def _with_length(message: bytes) -> bytes:
-    return len(message).to_bytes(4, "big") + message
 
 
 def _until(deadline: float) -> float:

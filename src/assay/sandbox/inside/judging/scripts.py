@@ -148,10 +148,10 @@ def call_tests(body: TestBody, texts: Texts) -> trial.CaseTests:
 
 def prepare_tests(body: TestBody) -> Tests:
     """Make tests of any kind ready to run."""
-    if body.texts is None:
-        return trial.prepare_tests(body)
-    texts = read_texts(body.texts)
     try:
+        if body.texts is None:
+            return trial.CodeTests(body) if body.inputs is None else trial.CaseTests(body)
+        texts = read_texts(body.texts)
         if not texts.pairs:
             raise ValueError("there are no cases")
         return ScriptTests(texts) if texts.style == "stdin" else call_tests(body, texts)
@@ -159,4 +159,4 @@ def prepare_tests(body: TestBody) -> Tests:
         return trial.UnfitTests(error)
 
 
-Tests = trial.Tests | ScriptTests
+Tests = trial.CodeTests | trial.CaseTests | trial.UnfitTests | ScriptTests

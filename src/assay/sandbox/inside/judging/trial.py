@@ -56,14 +56,6 @@ def checked(answer: Any) -> Answer:
         raise EndedError from error
 
 
-def prepare_tests(body: TestBody) -> Tests:
-    """Make tests ready to run."""
-    try:
-        return CodeTests(body) if body.inputs is None else CaseTests(body)
-    except Exception as error:
-        return UnfitTests(error)
-
-
 class CodeTests:
     """Run tests that are code, in which the program's function is a callable name.
 
@@ -352,6 +344,3 @@ def _text(value: Any) -> str:
 def shorten(text: str, most: int = SHORT) -> str:
     """Return the beginning and the end of a text that is too long to be shown."""
     return text if len(text) <= most else f"{text[: most // 2]} … {text[-most // 2 :]}"
-
-
-Tests = CodeTests | CaseTests | UnfitTests
