@@ -78,7 +78,7 @@ def run_arguments(
 
 
 class ContainerServers:
-    """Start a container for a worker. It ends when its input is closed."""
+    """A container for a worker. It ends when its input is closed."""
 
     def __init__(self, runtime: ContainerRuntime, image: str, settings: WorkerSettings) -> None:
         self._runtime = runtime
@@ -104,7 +104,7 @@ class ContainerServers:
 
 
 class _Stream:
-    """Share the container's input and output between its servers."""
+    """The container's input and output, shared by its servers."""
 
     def __init__(self, runtime: ContainerRuntime, image: str, settings: WorkerSettings) -> None:
         self._runtime = runtime
@@ -202,7 +202,7 @@ class _Stream:
 
 
 class _Inside(WorkerServer):
-    """Talk to one of the two servers in a container."""
+    """One of the two servers in a container."""
 
     def __init__(self, stream: _Stream, name: bytes) -> None:
         self._stream, self._name = stream, name

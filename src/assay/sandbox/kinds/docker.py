@@ -19,7 +19,7 @@ RUNTIME_BACK_S = 60.0  # a runtime that is restarted takes this long at most
 
 
 class DockerSandbox(ForkServerSandbox):
-    """Keep containers warm. Each ends with the harness, however that ends."""
+    """Warm containers. Each ends with the harness, however that ends."""
 
     def __init__(self, workers: int) -> None:
         self._runtime = find_runtime()

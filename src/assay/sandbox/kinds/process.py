@@ -29,7 +29,7 @@ WORKERS_PER_JUDGE = 2
 
 
 class TierSandbox(ForkServerSandbox):
-    """Keep fork servers on this machine, isolated by a tier that is known to work here."""
+    """Fork servers on this machine, isolated by a tier that is known to work here."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class TierSandbox(ForkServerSandbox):
 
 
 class ProcessSandbox(TierSandbox):
-    """Choose the tier, and say what it promises."""
+    """Fork servers of a tier that is chosen here, with what it promises."""
 
     def __init__(
         self,

@@ -21,7 +21,7 @@ AHEAD = 8  # programs per worker of the service that are under way
 
 
 class RemoteSandbox:
-    """Provide a sandbox whose workers belong to a judge service.
+    """A sandbox whose workers belong to a judge service.
 
     Its kind names the service's kind, tier and version of assay. The kind is part of the protocol,
     so a run is never resumed by a service of another tier.

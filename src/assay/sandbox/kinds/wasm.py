@@ -78,7 +78,7 @@ Outcome = Seen | BrokeWorker
 
 
 class WasmSandbox(WarmWorkers["_Worker"]):
-    """Keep one process per worker warm between calls of ``judge``."""
+    """One process per worker, warm between calls of ``judge``."""
 
     def __init__(self, workers: int) -> None:
         self._component = component.compiled(_note)
@@ -175,11 +175,11 @@ def _why_lost(report: Seen) -> str:
 
 
 class _LostError(Exception):
-    """Report that the worker is gone or does not answer. Its sample has no verdict."""
+    """The worker is gone or does not answer. Its sample has no verdict."""
 
 
 class _Worker:
-    """Talk to a process that runs guests."""
+    """A process that runs guests."""
 
     def __init__(self, path: Path) -> None:
         command = [sys.executable, "-m", "assay.sandbox.wasm.worker", str(path)]

@@ -66,7 +66,7 @@ def _judge(sandbox: Sandbox, program: str, attack: Attack) -> Verdict:
 
 
 class _Host:
-    """Put bait on the host: a file, a folder, listening addresses, a name for processes."""
+    """Bait on the host: a file, a folder, listening addresses, a name for processes."""
 
     def __enter__(self) -> _Host:
         self._folder = tempfile.TemporaryDirectory(prefix="assay-bait-")

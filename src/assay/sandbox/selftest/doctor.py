@@ -29,7 +29,7 @@ WARM_UP, MEASURED = 20, 300
 
 @dataclass(frozen=True, slots=True)
 class TierReport:
-    """Describe one tier on this machine. ``refusal`` is empty if it works."""
+    """One tier on this machine. ``refusal`` is empty if it works."""
 
     name: str
     refusal: str
@@ -40,7 +40,7 @@ class TierReport:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Describe the machine. ``chosen`` is the tier that ``auto`` uses, or empty if none works."""
+    """The machine. ``chosen`` is the tier that ``auto`` uses, or empty if none works."""
 
     features: dict[str, str]
     tiers: tuple[TierReport, ...]
@@ -111,7 +111,7 @@ def _setting(path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class KindReport:
-    """Describe one kind. ``refusal`` is empty if it works."""
+    """One kind of sandbox. ``refusal`` is empty if it works."""
 
     kind: str
     refusal: str

@@ -45,7 +45,7 @@ class GuestLacks:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """Describe a component and what it was built with.
+    """A component and what it was built with.
 
     Two builds are not identical to the byte (componentize-py issue 247). Even the order of sets of
     strings differs between builds, so results name their build.

@@ -24,7 +24,7 @@ How = Literal["", "cpu", "wall", "stack", "answer", "call", "busy tests", "exit"
 
 
 class GuestLimits(NamedTuple):
-    """Hold the limits of one program, in the guest's seconds."""
+    """The limits of one program, in the guest's seconds."""
 
     cpu_s: float
     call_cpu_s: float
@@ -44,7 +44,7 @@ class GuestRequest(NamedTuple):
 
 
 class GuestReport(NamedTuple):
-    """Hold the outcome of a program. ``lost`` says why nothing was seen of it, without blame."""
+    """The outcome of a program. ``lost`` says why nothing was seen of it, without blame."""
 
     result: Result | None = None
     ended: How = ""
@@ -112,7 +112,10 @@ def _cpu_clock() -> Callable[[], float]:
 
 
 class Watchdog(threading.Thread):
-    """End the process with a last message when a program only waits, so that no epochs pass."""
+    """A watch that ends this process, with a last message, if a program only waits.
+
+    No epochs pass then.
+    """
 
     def __init__(self, replies: int, clock: EpochClock) -> None:
         super().__init__(daemon=True)

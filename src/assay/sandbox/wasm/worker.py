@@ -69,7 +69,7 @@ class InstanceEndedError(Exception):
 
 
 class Guest:
-    """Hold one instance of the component."""
+    """One instance of the component."""
 
     def __init__(self, machine: WasmMachine, memory_mb: int) -> None:
         self._clock = machine.clock

@@ -144,7 +144,7 @@ def drop_privileges(uid: int | None) -> None:
 
 
 class NamespaceInit:
-    """Start the first process of a pid namespace, which sleeps until all in it are killed.
+    """The first process of each pid namespace, which sleeps until all in it are killed.
 
     It shares this process's memory and calls ``pause`` of the C library on its own stack. That
     costs 50 us, while a fork of Python costs 600. Zombies wait in its namespace until that ends;
@@ -177,7 +177,7 @@ class NamespaceInit:
 
 
 class Forker:
-    """Fork this process into a child of its parent, and learn nothing about the child.
+    """A fork of this process that its parent gets, so that nothing of the child is known here.
 
     ``os.fork`` would make this process the parent, which then has to hold pids and exit codes.
     """

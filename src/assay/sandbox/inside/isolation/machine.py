@@ -17,7 +17,7 @@ RUNNABLE = "R"  # also while a busy machine lets it wait for a core
 
 
 class Machine:
-    """Measure what programs cannot influence except by using the machine."""
+    """Figures that programs cannot influence except by using the machine."""
 
     def __init__(self) -> None:
         self._stat = os.open("/proc/stat", os.O_RDONLY)
@@ -61,7 +61,7 @@ class Machine:
 
 
 class Busy:
-    """Raise ``error`` when the processes below ``pid`` have used ``cpu_s`` since the first look."""
+    """A look that raises ``error`` once processes below ``pid`` used ``cpu_s`` since the first."""
 
     def __init__(self, pid: int, cpu_s: float, error: Exception) -> None:
         self._pid, self._cpu_s, self._error = pid, cpu_s, error

@@ -25,7 +25,7 @@ def exact_cpu_s(pid: int) -> float:
 
 
 class Tree:
-    """Read processes through a descriptor of /proc, which the programs' own root may lack."""
+    """Processes, read through a descriptor of /proc, which the programs' own root may lack."""
 
     def __init__(self) -> None:
         self.proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)

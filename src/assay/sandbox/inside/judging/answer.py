@@ -49,7 +49,7 @@ def serve(
 
 
 class Answers:
-    """Send answers. Those before a long call do not wait for it."""
+    """Answers on their way. Those before a long call do not wait for it."""
 
     def __init__(self, channel: int) -> None:
         self._channel = channel

@@ -200,7 +200,7 @@ def _calling(tree: ast.Module, names: set[str]) -> set[str]:
 
 
 class _Unstopped(ast.NodeTransformer):
-    """Rewrite statements so that no answer decides whether the next call is made."""
+    """Statements rewritten so that no answer decides whether the next call is made."""
 
     def __init__(self, names: set[str], inside_functions: bool) -> None:
         """Set up rewriting.

@@ -85,13 +85,13 @@ def _is_close_number(printed: str, expected: str) -> bool:
 
 
 class Channel(Protocol):
-    """Define runs of one program."""
+    """Runs of one program."""
 
     def exchange(self, message: bytes) -> bytes: ...
 
 
 class ScriptTests:
-    """Run cases until one fails, or all of them if they are to be counted.
+    """Cases that are run until one fails, or all of them if they are to be counted.
 
     After a timeout no case is run: a program that never ends would need the limit for each.
     """

@@ -20,11 +20,11 @@ Answer = tuple[Any, Failure | None]  # a value, or a failure
 
 
 class EndedError(Exception):
-    """Report that the program is gone, or sends what no honest one sends."""
+    """The program is gone, or sends what no honest one sends."""
 
 
 class SteeringError(Exception):
-    """Stand for an exception of the program that would steer the tests' own control flow.
+    """An exception of the program that would steer the tests' own control flow.
 
     A StopIteration ends a ``map`` or ``filter`` of the tests early and without a failure. No test
     can name this class, so none takes it for an expected error.
@@ -32,11 +32,11 @@ class SteeringError(Exception):
 
 
 class StopError(BaseException):
-    """End the tests, whatever they catch. ``Calls.stopped`` is the result."""
+    """The end of the tests, whatever they catch. ``Calls.stopped`` is the result."""
 
 
 class Channel(Protocol):
-    """Define calls of one program."""
+    """Calls of one program."""
 
     def send(self, calls: bytes, count: int) -> None: ...
 
@@ -57,7 +57,7 @@ def checked(answer: Any) -> Answer:
 
 
 class CodeTests:
-    """Run tests that are code, in which the program's function is a callable name.
+    """Tests that are code, in which the program's function is a callable name.
 
     They continue after a failure. A program that is not called again would know that its last
     answer was wrong, and could tell the next sample.
@@ -103,7 +103,7 @@ class CodeTests:
 
 
 class Calls:
-    """Stand for the program's function in the tests."""
+    """The program's function, as the tests see it."""
 
     def __init__(self, name: str, channel: Channel, foreseen: list[foresee.Call]) -> None:
         self._name, self._channel, self._foreseen = name, channel, deque(foreseen)
@@ -173,7 +173,7 @@ class Calls:
 
 
 class CaseTests:
-    """Run tests that are data. The code of the tests decides what matches.
+    """Tests that are data. The code of the tests decides what matches.
 
     If it has a function ``read_arguments``, that makes arguments of an input: a few characters can
     stand for a list of millions. A function ``explain`` says why a value is wrong, if that does not
@@ -261,7 +261,7 @@ class CaseTests:
 
 
 class UnfitTests:
-    """Stand for tests that cannot be run at all."""
+    """Tests that cannot be run at all."""
 
     def __init__(self, error: Exception) -> None:
         self._error = f"the benchmark's own tests fail: {type(error).__name__}: {error}"

@@ -24,7 +24,7 @@ LINK = 200  # the descriptor of a server's end of what is between the two
 
 
 class BusyError(Exception):
-    """Report that the tests have used up their CPU time."""
+    """The tests have used up their CPU time."""
 
 
 def main() -> None:

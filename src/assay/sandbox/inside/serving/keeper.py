@@ -29,7 +29,7 @@ CREDENTIALS = struct.Struct("iII")
 
 
 class Process:
-    """Hold a forked process that waits until it learns what to run."""
+    """A forked process that waits until it learns what to run."""
 
     kind = SHARED
 
@@ -91,7 +91,7 @@ class Process:
 
 
 class Keeper:
-    """Judge one program after the other. Nothing of one remains for the next."""
+    """The judge of one program after the other. Nothing of one remains for the next."""
 
     def __init__(self, place: Place, machine: Machine, *, apart: bool) -> None:
         self._place = place

@@ -22,7 +22,7 @@ SCRIPTS = "scripts"  # in place of an integrity: programs that read standard inp
 
 
 class WorkerLimits(NamedTuple):
-    """Hold the limits that are the same for all programs of a worker."""
+    """The limits that are the same for all programs of a worker."""
 
     memory_mb: int
     processes: int
@@ -30,7 +30,7 @@ class WorkerLimits(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """Hold the settings that a worker gets once and cannot change later."""
+    """The settings that a worker gets once and cannot change later."""
 
     tier: str
     # Programs must not be forked from a process that has seen separated tests.
@@ -44,7 +44,7 @@ class Settings(NamedTuple):
 
 
 class Beginning(NamedTuple):
-    """Hold the first message to a server: its role."""
+    """The first message to a server: its role."""
 
     role: RoleName
     link: int  # the descriptor that leads to the other server
@@ -52,13 +52,13 @@ class Beginning(NamedTuple):
 
 
 class About(NamedTuple):
-    """Hold a server's first answer."""
+    """A server's first answer."""
 
     limits_by: str = ""  # the kernel feature that holds the tree's limits; empty: a keeper watches
 
 
 class Limits(NamedTuple):
-    """Hold the limits of one program."""
+    """The limits of one program."""
 
     cpu_s: float
     call_cpu_s: float
@@ -82,14 +82,14 @@ def case_limits(limits: Limits) -> Limits:
 
 
 class Order(NamedTuple):
-    """Tell the keeper which program to run."""
+    """The keeper's next program."""
 
     task: Task
     limits: Limits
 
 
 class Turn(NamedTuple):
-    """Send the oracle the tests of the program that the keeper runs next."""
+    """The oracle's next tests, of the program that the keeper runs next."""
 
     key: str
     seed: str  # of inputs that the tests draw
@@ -97,7 +97,7 @@ class Turn(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """Report from the keeper what happened to a program."""
+    """The keeper's report of what happened to a program."""
 
     result: Result | None  # its own word
     exit_code: int = 0

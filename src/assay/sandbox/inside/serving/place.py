@@ -17,7 +17,7 @@ ANY_CHILD = 0x40000000  # __WALL: whatever signal a child ends with
 
 
 class Place:
-    """Define the keeper's side: ``start`` and ``end`` programs, and inspect them."""
+    """The keeper's side of a tier: it starts, ends and inspects programs."""
 
     scratch = root.SCRATCH
 
@@ -59,7 +59,7 @@ class Place:
 
 
 class Namespaces(Place):
-    """Give each program its own pid namespace, which ends with its first process."""
+    """A pid namespace for each program, which ends with its first process."""
 
     def __init__(
         self, zygote: int, link: int, limit: cgroup.TreeLimit | None, files_mb: int
@@ -106,7 +106,7 @@ class Namespaces(Place):
 
 
 class Landlocked(Place):
-    """Run programs in the host's namespaces. They see the host's system folders, read-only."""
+    """Programs in the host's namespaces. They see the host's system folders, read-only."""
 
     def __init__(
         self, zygote: int, link: int, limit: cgroup.TreeLimit | None, scratch: str

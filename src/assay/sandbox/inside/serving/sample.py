@@ -25,7 +25,7 @@ SEPARATOR, LENIENT = "\0", "surrogatepass"
 
 
 class Orders(NamedTuple):
-    """Tell the process of one program what to run, and how to report the end."""
+    """What the process of one program runs, and how it reports the end."""
 
     program: str
     tests: str

@@ -28,14 +28,14 @@ NAME = "program.py"
 
 
 class Orders(NamedTuple):
-    """Tell the process of one case what to run."""
+    """What the process of one case runs."""
 
     program: str | bytes  # its text, or what an earlier process has compiled
     cpu_s: float
 
 
 class Report(NamedTuple):
-    """Hold what a process reported. The program may have written all of it but the code."""
+    """What a process reported. The program may have written all of it but the code."""
 
     begun: bool = True  # the program may have run
     unfit: str = ""  # why it has not begun

@@ -26,7 +26,7 @@ LARGEST_INPUT = 1 << 30
 
 
 class ScriptProcess(Process):
-    """Hold a forked process that waits until it learns what to run, with an empty input."""
+    """A forked process that waits until it learns what to run, with an empty input."""
 
     kind = SCRIPT
 
@@ -55,7 +55,7 @@ class ScriptProcess(Process):
 
 
 class ScriptKeeper(Keeper):
-    """Judge one program after the other, by its cases. Nothing of a case remains for the next."""
+    """The judge of programs by their cases. Nothing of a case remains for the next."""
 
     def __init__(self, place: Place, machine: Any) -> None:
         super().__init__(place, machine, apart=True)
@@ -123,7 +123,7 @@ class ScriptKeeper(Keeper):
 
 
 class _Runs:
-    """Hold the runs of one program so far, and what is left of its limits."""
+    """The runs of one program so far, and what is left of its limits."""
 
     def __init__(self, limits: Limits, program: str) -> None:
         self.program, self.code = program, b""

@@ -29,7 +29,7 @@ HIDDEN = "<sandbox>"  # the file of all functions of this package
 
 
 class Role(Protocol):
-    """Define a role that answers messages one by one. ``prepare`` is called early, before each."""
+    """A role that answers messages one by one. ``prepare`` is called early, before each."""
 
     def prepare(self) -> None: ...
     def judge(self, message: list[Any]) -> Seen | Result: ...

@@ -42,7 +42,7 @@ sys.maxsize = (1 << 63) - 1
 
 
 class _State:
-    """Hold the state of this instance: a program, or the tests of several."""
+    """The state of this instance: a program, or the tests of several."""
 
     namespace: dict[str, object]
     unloaded: dict[str, str] | None
@@ -53,7 +53,7 @@ class _State:
 
 
 class LackingTests:
-    """Stand for tests that import what this guest lacks. They call no program."""
+    """Tests that import what this guest lacks. They call no program."""
 
     def __init__(self, lack: str) -> None:
         self._lack = lack
@@ -67,7 +67,7 @@ kept: Latest[str, scripts.Tests | LackingTests] = Latest()
 
 
 class WitWorld(wit_world.WitWorld):  # type: ignore[misc]
-    """Implement the component's exports. A new object is created for each call."""
+    """The component's exports. A new object is created for each call."""
 
     def about(self) -> str:
         python = f"{sys.implementation.name} {sys.version.split()[0]}"
@@ -143,7 +143,7 @@ def _to_json(message: Any, dumps: Any = json.dumps) -> str:
 
 
 class _Calls:
-    """Call the program in the other instance, which answers in pieces."""
+    """Calls of the program in the other instance, which answers in pieces."""
 
     def __init__(self) -> None:
         self._answers: list[Any] = []
