@@ -196,9 +196,9 @@ class _Stream:
                 for one in looks:
                     if one:
                         one.look()
-        found = bytes(self._unread[:size])
+        data = bytes(self._unread[:size])
         del self._unread[:size]
-        return found
+        return data
 
 
 class _Inside(WorkerServer):

@@ -67,8 +67,8 @@ class ProcessSandbox(TierSandbox):
         python: str = "",
     ) -> None:
         interpreter = interpreters.choose(python)
-        found, first, self._refused = _first_worker(tier, interpreter)
-        super().__init__(workers, found, interpreter, first, shared)
+        chosen, first, self._refused = _first_worker(tier, interpreter)
+        super().__init__(workers, chosen, interpreter, first, shared)
         self._limits = first.limits_by
 
     def capabilities(self) -> Capabilities:

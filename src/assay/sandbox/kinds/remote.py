@@ -88,6 +88,6 @@ def _read_about(client: JudgeClient) -> Remote:
 
 @remote_sandboxes.register("remote")
 def _open(place: str, workers: int, tier: str, python: str = "") -> RemoteSandbox:
-    opened = RemoteSandbox(place, workers, tier)
-    interpreters.require(python, opened, f"Start the judge service with --python {python}")
-    return opened
+    sandbox = RemoteSandbox(place, workers, tier)
+    interpreters.require(python, sandbox, f"Start the judge service with --python {python}")
+    return sandbox

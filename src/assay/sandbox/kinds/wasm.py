@@ -144,12 +144,12 @@ class WasmSandbox(WarmWorkers["_Worker"]):
     def _failure_of_control(self, job: Job, report: Seen) -> str:
         """Return why no program can be judged now, or an empty text."""
         cpu_s = report.cpu_s if isinstance(report, GuestReport) else 0.0
-        found = self._report(_control(job, cpu_s))
-        if isinstance(found, SandboxFailure):
-            return found.why
-        if found.result and found.result.status == "pass":
+        control = self._report(_control(job, cpu_s))
+        if isinstance(control, SandboxFailure):
+            return control.why
+        if control.result and control.result.status == "pass":
             return ""
-        return TOO_BUSY if found.ended == "wall" else found.lost or CONTROL_FAILS
+        return TOO_BUSY if control.ended == "wall" else control.lost or CONTROL_FAILS
 
     def _report(self, job: Job) -> Seen:
         try:

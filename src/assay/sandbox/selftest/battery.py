@@ -124,9 +124,9 @@ class _Host:
         return ""
 
     def _state(self) -> object:
-        seen = self._secret.stat()
+        status = self._secret.stat()
         names = sorted(p.name for p in self._secret.parent.iterdir())
-        return self._secret.read_text(), seen.st_mode, seen.st_mtime_ns, seen.st_nlink, names
+        return self._secret.read_text(), status.st_mode, status.st_mtime_ns, status.st_nlink, names
 
     def _listen(self, name: str, listening: socket.socket) -> None:
         try:

@@ -181,7 +181,7 @@ def _is_as_recorded(path: Path, record: Path) -> bool:
 def _read_record(record: Path) -> Build | None:
     """Return the record of this user's build, or None."""
     try:
-        found = read_sealed(record, PURPOSE)
-        return codec.from_json(Build, json.loads(found)) if found else None
+        data = read_sealed(record, PURPOSE)
+        return codec.from_json(Build, json.loads(data)) if data else None
     except (OSError, ValueError):
         return None

@@ -313,8 +313,8 @@ def _is_too_deep(text: str) -> bool:
     if _items(text) <= DEEPEST_ANSWER:
         return False
     depth = 0
-    for found in BRACKET.finditer(text):
-        bracket = found[0]
+    for match in BRACKET.finditer(text):
+        bracket = match[0]
         depth += (bracket in "[{") - (bracket in "]}")
         if depth > DEEPEST_ANSWER:
             return True

@@ -202,17 +202,17 @@ def _subtree() -> str:
         folder = os.path.dirname(folder)
     if weaker:
         return weaker
-    wanted = [
+    controllers_here = [
         name for name in ("memory", "pids", "cpu") if name in _words(f"{own}/cgroup.controllers")
     ]
-    if "memory" not in wanted:
+    if "memory" not in controllers_here:
         raise OSError("no memory controller")
     with contextlib.suppress(FileExistsError):
         os.mkdir(f"{own}/{HARNESS}")
     for process in _words(f"{own}/cgroup.procs"):
         with contextlib.suppress(ProcessLookupError):
             _write(f"{own}/{HARNESS}/cgroup.procs", int(process))
-    _write(f"{own}/cgroup.subtree_control", " ".join(f"+{name}" for name in wanted))
+    _write(f"{own}/cgroup.subtree_control", " ".join(f"+{name}" for name in controllers_here))
     return own
 
 

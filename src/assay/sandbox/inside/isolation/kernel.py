@@ -79,10 +79,10 @@ def unmount(target: str) -> None:
 
 def set_mount_attributes(path: str, attributes: int, recursive: bool) -> None:
     flags = AT_RECURSIVE if recursive else 0
-    wanted = (ctypes.c_uint64 * 4)(attributes, 0, 0, 0)
+    change = (ctypes.c_uint64 * 4)(attributes, 0, 0, 0)
     syscall(
-        "mount_setattr", SYS_MOUNT_SETATTR, AT_FDCWD, path.encode(), flags, wanted,
-        ctypes.sizeof(wanted),
+        "mount_setattr", SYS_MOUNT_SETATTR, AT_FDCWD, path.encode(), flags, change,
+        ctypes.sizeof(change),
     )  # fmt: skip
 
 

@@ -40,13 +40,13 @@ class Tree:
 
     def descendants(self, most: int) -> list[int]:
         """Return the processes below this one, adopted ones included: ``most`` and a few more."""
-        found: list[int] = []
+        pids: list[int] = []
         waiting = ["self"]
-        while waiting and len(found) <= most:
+        while waiting and len(pids) <= most:
             for child in self._children(waiting.pop()):
-                found.append(child)
+                pids.append(child)
                 waiting.append(str(child))
-        return found
+        return pids
 
     def threads(self, pids: Iterable[int]) -> int:
         """Count the threads of these processes."""

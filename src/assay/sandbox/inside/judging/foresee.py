@@ -99,7 +99,7 @@ def _calls(code: str, name: str) -> list[ast.Call]:
     if inner_name != name and any(_mentions(statement, {name}) for statement in statements):
         return []  # it goes by both names
     name = inner_name
-    found: list[ast.Call] = []
+    nodes: list[ast.Call] = []
     for statement in statements:
         if not _mentions(statement, {name}):
             continue
@@ -107,17 +107,17 @@ def _calls(code: str, name: str) -> list[ast.Call]:
             isinstance(node, BENT) for node in ast.walk(statement)
         ):
             return []
-        made = [
+        in_statement = [
             node
             for node in ast.walk(statement)
             if isinstance(node, ast.Call) and _is_name(node.func, name)
         ]
-        if len(made) != sum(_is_name(node, name) for node in ast.walk(statement)):
+        if len(in_statement) != sum(_is_name(node, name) for node in ast.walk(statement)):
             return []  # the function is used for something else than a call
         if isinstance(statement, ast.Assert) and statement.msg and _mentions(statement.msg, {name}):
             return []
-        found += sorted(made, key=_position)
-    return found
+        nodes += sorted(in_statement, key=_position)
+    return nodes
 
 
 def inside_check(statements: list[ast.stmt], name: str) -> tuple[list[ast.stmt], str]:
@@ -181,11 +181,11 @@ def choose(stop: bool, *operands: Callable[[], Any]) -> Any:
 
 def decide(stop: bool, items: Iterator[Any]) -> bool:
     """Return what ``any`` (stops at true) or ``all`` returns, but evaluate every item."""
-    found = next((True for item in items if bool(item) is stop), False)
+    stopped = next((True for item in items if bool(item) is stop), False)
     with contextlib.suppress(Exception):
         for _ in islice(items, MOST_ITEMS):
             pass
-    return found is stop
+    return stopped is stop
 
 
 HELPERS = {CHOOSE: choose, DECIDE: decide}  # the compiled code needs these and ``NOTE``

@@ -45,10 +45,10 @@ COMPARISONS: dict[str, Callable[[str, str], bool]] = {
 
 
 def _lines_match(printed: str, expected: str, match: Callable[[str, str], bool]) -> bool:
-    found, wanted = _lines(printed), _lines(expected)
-    if len(found) != len(wanted):
+    actual, lines = _lines(printed), _lines(expected)
+    if len(actual) != len(lines):
         return False
-    return all(a == b or match(a, b) for a, b in zip(found, wanted, strict=True))
+    return all(a == b or match(a, b) for a, b in zip(actual, lines, strict=True))
 
 
 def _lines(text: str) -> list[str]:
@@ -60,27 +60,27 @@ def _same_decimals(printed: str, expected: str) -> bool:
     try:
         # The expected line is the benchmark's: a program cannot make it long.
         wanted = [Decimal(word) for word in expected.split()]
-        found = [Decimal(word) for word in printed.split(None, len(wanted))]
-        return found == wanted
+        actual = [Decimal(word) for word in printed.split(None, len(wanted))]
+        return actual == wanted
     except InvalidOperation:
         return False
 
 
 def _close_words(printed: str, expected: str) -> bool:
-    wanted = expected.split()
-    found = printed.split(None, len(wanted))
-    if len(found) != len(wanted):
+    words = expected.split()
+    actual = printed.split(None, len(words))
+    if len(actual) != len(words):
         return False
-    return all(a == b or _is_close_number(a, b) for a, b in zip(found, wanted, strict=True))
+    return all(a == b or _is_close_number(a, b) for a, b in zip(actual, words, strict=True))
 
 
 def _is_close_number(printed: str, expected: str) -> bool:
     try:
-        found, wanted = float(printed), float(expected)
+        actual, wanted = float(printed), float(expected)
     except ValueError:
         return False
-    if math.isfinite(found) and math.isfinite(wanted):
-        return math.isclose(found, wanted, rel_tol=RELATIVE)
+    if math.isfinite(actual) and math.isfinite(wanted):
+        return math.isclose(actual, wanted, rel_tol=RELATIVE)
     return _same_decimals(printed, expected)  # above all floats, every number would be the same
 
 

@@ -233,11 +233,11 @@ class CaseTests:
                 for arguments in calls:  # one by one, to see how long each takes
                     started = time.monotonic()
                     channel.send(wire.dump_calls([(arguments, {})]), 1)
-                    got, failure = channel.answer()
+                    value, failure = channel.answer()
                     slowest_s = max(slowest_s, time.monotonic() - started)
                     if failure:
-                        return self._wrong(arguments, None, got, failure)
-                    found[group].append(encode(got))
+                        return self._wrong(arguments, None, value, failure)
+                    found[group].append(encode(value))
         except EndedError:
             return Result("ended")
         return judge.PASSED._replace(outputs=found, slowest_s=slowest_s)
@@ -310,8 +310,8 @@ def _difference(expected: Any, got: Any) -> str:
 
     Texts are compared, not values: a program chooses what is slow to compare.
     """
-    wanted, found = _shown(expected), _shown(got)
-    if wanted != found and max(len(wanted), len(found)) < SHORT:
+    expected_text, actual_text = _shown(expected), _shown(got)
+    if expected_text != actual_text and max(len(expected_text), len(actual_text)) < SHORT:
         return ""
     place = ""
     while type(expected) is type(got) and isinstance(expected, (list, tuple)):
@@ -331,7 +331,7 @@ def _difference(expected: Any, got: Any) -> str:
         return f"at {place}: {_shown(expected)}, {_shown(got)}"
     if type(expected) is not type(got):
         return f"{type(got).__name__} instead of {type(expected).__name__}"
-    return "the task's own comparison does not accept it" if wanted == found else ""
+    return "the task's own comparison does not accept it" if expected_text == actual_text else ""
 
 
 def _text(value: Any) -> str:

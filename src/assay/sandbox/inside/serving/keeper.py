@@ -37,15 +37,15 @@ class Process:
         self.control, theirs = _socket.socketpair()
         self.control.setsockopt(_socket.SOL_SOCKET, _socket.SO_PASSCRED, 1)
         self.control.settimeout(START_S)
-        given = [theirs.fileno(), *self._open()]
+        descriptors = [theirs.fileno(), *self._open()]
         # Tests in another process call the program through a channel.
         self.oracles: _socket.socket | None = None
         self.channel: _socket.socket | None = None
         if apart:
             self.oracles, self.channel = _socket.socketpair()
-            given.append(self.channel.fileno())
+            descriptors.append(self.channel.fileno())
         try:
-            place.start(SEPARATED if apart else self.kind, given)
+            place.start(SEPARATED if apart else self.kind, descriptors)
         finally:
             theirs.close()
             self._close_theirs()
@@ -65,11 +65,11 @@ class Process:
         pid, said = 0, b""
         try:
             # Most messages fit into the socket's buffer. The rest waits until the other side reads.
-            sent = self.control.send(message[:FITTING])
+            count = self.control.send(message[:FITTING])
             pid, said = self._first_word()
             self.control.settimeout(None)
-            if said == sample.HERE and sent < len(message):
-                self.control.sendall(memoryview(message)[sent:])
+            if said == sample.HERE and count < len(message):
+                self.control.sendall(memoryview(message)[count:])
         except TimeoutError:
             raise EOFError("the fork server does not answer") from None
         except ConnectionError:  # it ended before it had read everything
@@ -77,8 +77,8 @@ class Process:
         return pid, said
 
     def _first_word(self) -> tuple[int, bytes]:
-        said, passed, _, _ = self.control.recvmsg(1, _socket.CMSG_SPACE(CREDENTIALS.size))
-        for _, kind, data in passed if said else ():
+        said, ancillary, _, _ = self.control.recvmsg(1, _socket.CMSG_SPACE(CREDENTIALS.size))
+        for _, kind, data in ancillary if said else ():
             if kind == _socket.SCM_CREDENTIALS:
                 return int(CREDENTIALS.unpack(data[: CREDENTIALS.size])[0]), said
         return 0, said

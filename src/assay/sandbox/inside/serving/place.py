@@ -143,8 +143,8 @@ class Landlocked(Place):
             self._clean = self._state()
 
     def _state(self) -> object:
-        found = os.stat(self.scratch)
-        return found.st_mode, found.st_ctime_ns
+        status = os.stat(self.scratch)
+        return status.st_mode, status.st_ctime_ns
 
 
 def remove(folder: str) -> None:

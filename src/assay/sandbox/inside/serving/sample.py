@@ -125,8 +125,8 @@ def checked(data: bytes, token: str) -> Result | None:
         if text == TOO_LONG:
             return judge.fail("memory", TOO_LONG)
         return Result("unfit", detail=text) if text else None
-    sent, _, told = text.partition(SEPARATOR)
-    fields = tuple(told.split(SEPARATOR))
+    sent, _, rest = text.partition(SEPARATOR)
+    fields = tuple(rest.split(SEPARATOR))
     if sent != token or len(fields) != TEXTS:
         return None
     if fields[0] == "pass":

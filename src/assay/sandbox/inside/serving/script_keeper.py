@@ -129,7 +129,7 @@ class _Runs:
         self.program, self.code = program, b""
         self._limits = limits
         self._slept_s = 0.0
-        self._told = script.Report()
+        self._report = script.Report()
         self._last = Seen(None)
         self.seen = Seen(None)
         self._failed = False
@@ -145,12 +145,12 @@ class _Runs:
         """End the runs: the harness failed."""
         self.seen, self.is_over = unfit(why), True
 
-    def add(self, one: Seen, told: script.Report, slept_s: float) -> None:
+    def add(self, one: Seen, report: script.Report, slept_s: float) -> None:
         """Add the run of a case. End the runs if the machine, not the program, is to blame."""
-        self._last, self._told = one, told
+        self._last, self._report = one, report
         self._slept_s += slept_s
-        self.code = told.code or self.code
-        failed = bool(one.stopped or one.out_of_memory or one.exit_code or told.reason)
+        self.code = report.code or self.code
+        failed = bool(one.stopped or one.out_of_memory or one.exit_code or report.reason)
         self.seen = Seen(
             None,
             # Only of a program that nobody here has killed: the harness asks who else may have.
@@ -162,21 +162,21 @@ class _Runs:
             pressure=one.pressure,
         )
         self._failed |= failed
-        if not (told.begun or failed or told.unfit == sample.TOO_LONG):
-            self.give_up(told.unfit or "the process ended before it started")
+        if not (report.begun or failed or report.unfit == sample.TOO_LONG):
+            self.give_up(report.unfit or "the process ended before it started")
         self.is_over |= bool(one.pressure)
 
     def explain(self, limits: Limits) -> tuple[str, str]:
         """Return the reason and detail if the last run failed, or two empty texts."""
-        one, told = self._last, self._told
+        one, report = self._last, self._report
         stopped = "memory" if one.out_of_memory else one.stopped
         if explained := explain_limit(stopped, limits):
             reason, detail = explained
             return reason, f"{detail} in one case" if stopped == "cpu" else detail
         if self._slept_s > limits.wall_s:
             return "timeout", f"waited {limits.wall_s:g} s in all its cases together"
-        if told.unfit:
-            return "memory", told.unfit
-        if told.reason:
-            return told.reason, told.detail
+        if report.unfit:
+            return "memory", report.unfit
+        if report.reason:
+            return report.reason, report.detail
         return explain_exit(one.exit_code, one.output_tail) if one.exit_code else ("", "")

@@ -95,8 +95,8 @@ class WitWorld(wit_world.WitWorld):  # type: ignore[misc]
         task = Task(*json.loads(job))
         preamble = judge.compiled(task.preamble, judge.PREAMBLE)
         tests = judge.compiled(task.tests, judge.TESTS)
-        told = judge.judge(judge.prepared(preamble), task.program, tests, task.tests)
-        return _to_json(told[:TEXTS])
+        result = judge.judge(judge.prepared(preamble), task.program, tests, task.tests)
+        return _to_json(result[:TEXTS])
 
     def load(self, job: str) -> None:
         task, state.skip, state.piece_s = json.loads(job)
@@ -163,9 +163,9 @@ class _Calls:
             raise trial.EndedError
         return trial.checked(self._answers.pop())
 
-    def _hear(self, asked: str) -> None:
+    def _hear(self, message: str) -> None:
         """Collect all answers until the program has worked for a while."""
-        self._answers = _answers(wit_world.call(asked))
+        self._answers = _answers(wit_world.call(message))
         self._heard += len(self._answers)
         self._pending -= len(self._answers)
         if self._pending < 0:
