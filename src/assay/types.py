@@ -73,11 +73,7 @@ class TextCases:
 
 @dataclass(frozen=True, slots=True)
 class Tests:
-    """Test code for a program.
-
-    It runs in the program's namespace (``shared``), or in another process that calls the program
-    (``separated``).
-    """
+    """Test code for a program, run in its namespace (``shared``) or apart (``separated``)."""
 
     entry_point: str
     code: str
@@ -157,10 +153,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Hold what a model is sent: chat messages, or plain text if there are none.
-
-    With a suffix, the text is the prefix, and the model fills in what is missing between them.
-    """
+    """Chat messages for a model, or plain text. With a suffix, the text is the prefix."""
 
     messages: tuple[Message, ...] = ()
     text: str = ""
@@ -195,7 +188,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """Set how tokens are chosen. Temperature 0 is greedy; top_k 0 means no limit."""
+    """The way tokens are chosen. Temperature 0 is greedy; top_k 0 means no limit."""
 
     max_tokens: int = 512
     temperature: float = 0.0
@@ -280,6 +273,12 @@ class Verdict(Sample):
     rule: str = ""
     groups: dict[str, tuple[int, ...]] = field(default_factory=dict)  # passed and all cases
     output: str = ""  # the end of what a failed program printed
+    # What failed, as far as the tests know it. In place of a long text's middle is " … ".
+    call: str | None = None
+    expected: str | None = None
+    actual: str | None = None  # what the call returned, or what a program on stdin printed
+    difference: str | None = None  # between the two, if their texts do not show it
+    input: str | None = None  # of a program on stdin
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +315,7 @@ class ModelIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """List what a sandbox guarantees on this machine, and what it does not."""
+    """The guarantees of a sandbox on this machine, and its gaps."""
 
     kind: str
     tier: str

@@ -24,7 +24,7 @@ from assay.benchmarks.own.settings import COMPARISONS
 from assay.data import plain, text_cases
 from assay.errors import AssayError, MistakesError, UsageError
 from assay.sandbox.environments.store import RECIPES
-from assay.sandbox.inside.judging.outputs import COMPARISONS as KNOWN_COMPARISONS
+from assay.sandbox.inside.judging.scripts import COMPARISONS as KNOWN_COMPARISONS
 from assay.types import Benchmark, Limits
 from tests.conftest import Cli
 

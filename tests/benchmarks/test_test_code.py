@@ -10,7 +10,7 @@ import pytest
 from assay.benchmarks.own.problems import TOLERANT
 from assay.benchmarks.support import evalplus, evoeval_oracles
 from assay.data.test_code import call_tests, function_under_test, integrity_of
-from assay.sandbox.inside.judging.outputs import is_close
+from assay.sandbox.inside.judging.scripts import is_close
 
 INF, NAN, HUGE = math.inf, math.nan, 10**400
 EVALPLUS = evalplus.MATCHER.replace("SAME", evalplus.SAME).replace("ATOL", "1e-6")

@@ -130,6 +130,7 @@ def test_a_literal_is_compared(answer: str, expected: object, reason: str) -> No
     assert isinstance(found, Decision)
     assert (found.reason, found.passed) == (reason, reason == "passed"), found.detail
     assert len(found.detail) < 700
+    assert max(len(found.expected or ""), len(found.actual or "")) <= 200
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 
 from assay import protocol
 from assay.cli._progress import ProgressDisplay
+from assay.data.failures import explain_failure
 from assay.extract import extract
 from assay.peers import PeerVerdict, peers
 from assay.pipeline import ScoreConfig, score
@@ -47,7 +48,9 @@ def scored(
     with ProgressDisplay(benchmark, quiet=True) as display:
         evaluation = score(config, display)
     verdicts = RunReader(evaluation.path.with_suffix("")).verdicts
-    return evaluation, {task_id: v.detail or v.reason for (task_id, _), v in verdicts.items()}
+    return evaluation, {
+        task_id: explain_failure(v) or v.reason for (task_id, _), v in verdicts.items()
+    }
 
 
 @pytest.mark.usefixtures("shared_data")

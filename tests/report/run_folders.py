@@ -51,14 +51,15 @@ def write_run(
 def sample(
     task: str, number: int = 0, *, answer: str = "x = 1\n", code: str | None = None,
     status: str = "pass", reason: str = "", detail: str = "", test: str = "", output: str = "",
-    rule: str = "fenced", tokens: int = 20, cpu_s: float = 0.01,
+    rule: str = "fenced", tokens: int = 20, cpu_s: float = 0.01, call: str | None = None,
+    actual: str | None = None,
 ) -> Judged:  # fmt: skip
     """Return a sample with its program and verdict."""
     completion = Completion(task, number, answer, "stop", 10, tokens, 50.0, 0, False)
     program = Program(answer if code is None else code, rule)
     verdict = Verdict(
         task, number, status, reason or ("passed" if status == "pass" else "wrong-answer"),  # type: ignore[arg-type]
-        detail, test, cpu_s, cpu_s * 2, 5.0, "separated", rule, {}, output,
+        detail, test, cpu_s, cpu_s * 2, 5.0, "separated", rule, {}, output, call, actual=actual,
     )  # fmt: skip
     return completion, program, verdict
 
@@ -77,7 +78,8 @@ def toy_samples(failed: Sequence[int] = (1, 3), problems: int = 6, n: int = 1) -
                 sample(
                     f"toy/{problem}", number, answer=answer, code=code,
                     status="fail" if fails else "pass",
-                    detail="AssertionError: f(1) gave 3" if fails else "",
+                    detail="AssertionError" if fails else "",
+                    call="f(1)" if fails else None, actual="3" if fails else None,
                     test=f"assert f{problem}(1) == 2" if fails else "",
                     tokens=10 + problem, cpu_s=0.001 * (problem + 1),
                 )

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import assay
+from assay.data.failures import explain_failure
 from assay.errors import RunError, UsageError
 from assay.progress import Silent
 from assay.report.pages import ReportSite, open_sources, render_document
@@ -390,13 +391,25 @@ def test_expected_values_are_read_from_tests(test: str, expected: str) -> None:
 
 def test_outcomes_are_of_failures_only() -> None:
     test = "assert f(1) == 2"
-    failed = Verdict("t", 0, "fail", "wrong-answer", "AssertionError: f(1) gave 3", test)
+    failed = Verdict("t", 0, "fail", "wrong-answer", "AssertionError", test)
+    failed = replace(failed, call="f(1)", actual="3")
     assert find_outcome(failed) == CallOutcome(test, "f(1)", "2", "3")
     assert find_outcome(replace(failed, status="pass", failing_test="")) == CallOutcome()
     other = replace(failed, reason="exception", detail="ValueError: no")
-    assert find_outcome(other) == CallOutcome(test)
-    of_cases = replace(failed, detail="expected '0', got ''", failing_test="f(0)")
-    assert find_outcome(of_cases) == CallOutcome("f(0)", "f(0)", "'0'", "''")
+    assert find_outcome(other) == CallOutcome(test, "f(1)")
+    of_cases = replace(failed, failing_test="f(0)", call="f(0)", expected="'0'", actual="', got '")
+    assert find_outcome(of_cases) == CallOutcome("f(0)", "f(0)", "'0'", "', got '")
+    script = replace(of_cases, failing_test="case 1: '1'", call=None, input="1")
+    assert find_outcome(script) == CallOutcome("case 1: '1'", None, "'0'", "', got '", "1")
+    raised = replace(other, failing_test="case 1: '1'", call=None, input="1")
+    assert find_outcome(raised) == CallOutcome("case 1: '1'", input="1")
+
+
+def test_words_of_a_verdict_are_not_taken_for_values() -> None:
+    """Earlier versions wrote such words. They are shown as they are."""
+    old = Verdict("t", 0, "fail", "wrong-answer", "expected '0', got ''", "f(0)")
+    assert find_outcome(old) == CallOutcome("f(0)")
+    assert explain_failure(old) == old.detail
 
 
 def test_a_test_of_several_lines_is_shown_whole() -> None:

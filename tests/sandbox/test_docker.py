@@ -113,7 +113,10 @@ def test_programs_on_standard_input_are_judged(sandbox: Sandbox) -> None:
     }
     limits = Limits(cpu_s=2, call_cpu_s=1, wall_s=10)
     jobs = [Job(code, 0, Program(code, ""), tests, limits) for code in programs]
-    assert {v.task_id: v.reason for v in sandbox.judge(jobs)} == programs
+    verdicts = {v.task_id: v for v in sandbox.judge(jobs)}
+    assert {code: verdict.reason for code, verdict in verdicts.items()} == programs
+    wrong = verdicts["print(3)"]
+    assert (wrong.input, wrong.expected, wrong.actual) == ("4 5", "9", "3")
 
 
 @docker

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from assay.sandbox.inside.judging import foresee, unstopped, wire
+from assay.sandbox.inside.judging import foresee, wire
 
 
 def calls(code: str, name: str) -> list[foresee.Call]:
@@ -81,8 +81,8 @@ def executed(code: str, answers: Mapping[int, object]) -> tuple[list[int], list[
         return answers[x]
 
     exec(
-        unstopped.compiled(code, "f"),
-        {"f": f, unstopped.NOTE: lambda e: errors.append(type(e).__name__), **unstopped.HELPERS},
+        foresee.compile_unstopped(code, "f"),
+        {"f": f, foresee.NOTE: lambda e: errors.append(type(e).__name__), **foresee.HELPERS},
     )
     return made, errors
 

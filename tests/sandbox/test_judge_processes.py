@@ -22,7 +22,10 @@ from tests.pipeline.test_pipeline import Watcher
 FILE = "completions/humaneval_poe_ollama.jsonl.gz"
 MODELS = ("codegemma:7b (ollama)", "qwen2.5-coder:7b (ollama)")
 # What a repeated execution gives again; time and memory differ.
-LASTING = ("status", "reason", "detail", "failing_test", "integrity", "rule", "groups")
+LASTING = (
+    "status", "reason", "detail", "failing_test", "integrity", "rule", "groups", "call", "expected",
+    "actual", "difference", "input",
+)  # fmt: skip
 
 
 @pytest.fixture

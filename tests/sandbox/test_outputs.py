@@ -9,7 +9,7 @@ import zlib
 import pytest
 
 from assay.data import text_cases
-from assay.sandbox.inside.judging.outputs import COMPARISONS
+from assay.sandbox.inside.judging.scripts import COMPARISONS
 
 
 @pytest.mark.parametrize(

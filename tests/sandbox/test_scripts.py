@@ -9,6 +9,7 @@ import pytest
 
 from assay import protocol
 from assay.data import text_cases
+from assay.data.failures import explain_failure
 from assay.sandbox import Sandbox, open_sandbox
 from assay.types import Job, Limits, Program, Tests, Verdict
 from tests.security.in_tiers import STRONGEST
@@ -103,8 +104,10 @@ def test_every_way_to_read_standard_input_works(sandbox: Sandbox, code: str) -> 
 def test_failures_have_reasons(sandbox: Sandbox, code: str, reason: str, detail: str) -> None:
     verdict = judged(sandbox, code, script_tests(SUMS))
     assert (verdict.status, verdict.reason) == ("fail", reason), verdict
-    assert detail in verdict.detail
+    assert detail in explain_failure(verdict)
     assert verdict.failing_test.startswith("case ")
+    assert verdict.input == ("4 5" if code.startswith("print(3") else "1 2")
+    assert (verdict.actual is not None) == (reason == "wrong-answer")
 
 
 def test_a_flood_of_errors_is_not_a_failure(sandbox: Sandbox) -> None:
@@ -201,7 +204,19 @@ def test_cases_that_every_program_passes_are_refused(
 
 def test_white_space_that_makes_the_difference_is_shown(sandbox: Sandbox) -> None:
     verdict = judged(sandbox, "print(input())", script_tests([("abc\r\n", "abc\r\n")], "exact"))
-    assert verdict.detail == r"expected 'abc\r\n', printed 'abc\n'"
+    assert (verdict.expected, verdict.actual) == ("abc\r\n", "abc\n")
+    assert explain_failure(verdict) == r"expected 'abc\r\n', printed 'abc\n'"
+
+
+def test_a_failed_case_has_its_input_and_both_outputs(sandbox: Sandbox) -> None:
+    """Long texts keep their beginning and end, and white space around the others is left out."""
+    code = "n = int(input())\nprint('a, got b' if n == 1 else 'x' * n)"
+    quoted = judged(sandbox, code, script_tests([("1\n\n", "expected 1, got 2\n")]))
+    assert (quoted.input, quoted.detail) == ("1", "")
+    assert (quoted.expected, quoted.actual) == ("expected 1, got 2", "a, got b")
+    long = judged(sandbox, code, script_tests([("500\n", "y" * 300)]))
+    assert (long.expected, long.actual) == (f"{'y' * 60} … {'y' * 60}", f"{'x' * 60} … {'x' * 60}")
+    assert long.call is None
 
 
 def test_damaged_cases_are_an_error_of_one_line() -> None:

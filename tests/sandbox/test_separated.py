@@ -10,6 +10,7 @@ import pytest
 
 from assay.benchmarks.support import evalplus
 from assay.data import plain
+from assay.data.failures import explain_failure
 from assay.sandbox import Sandbox, open_sandbox
 from assay.types import Cases, Job, Limits, Program, Tests, Verdict
 from tests.security.in_tiers import STRONGEST
@@ -99,7 +100,7 @@ def test_honest_programs_pass(sandbox: Sandbox, code: str, tests: str) -> None:
 def test_the_reason_is_told(sandbox: Sandbox, code: str, reason: str, detail: str) -> None:
     verdict = asserted(sandbox, code, "assert f(1) == 2", cpu_s=1, wall_s=5)
     assert (verdict.status, verdict.reason) == ("fail", reason), verdict
-    assert detail in verdict.detail
+    assert detail in explain_failure(verdict)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +172,8 @@ def test_cases_are_counted_by_group(sandbox: Sandbox) -> None:
     assert (wrong.status, wrong.reason) == ("fail", "wrong-answer")
     assert wrong.groups == {"base": (2, 2), "plus": (2, 3)}
     assert wrong.failing_test == "f(5)"
-    assert wrong.detail == "expected 6, got 5"
+    assert (wrong.call, wrong.expected, wrong.actual) == ("f(5)", "6", "5")
+    assert (wrong.detail, explain_failure(wrong)) == ("", "expected 6, got 5")
 
 
 @pytest.mark.parametrize(
@@ -191,7 +193,31 @@ def test_the_detail_shows_what_differs(
     tests = cases({"base": [[0]]}, {"base": [expected]})
     wrong = judged(sandbox, f"def f(x): return {code}", tests)
     assert wrong.reason == "wrong-answer"
-    assert wrong.detail.endswith(detail), wrong.detail
+    assert explain_failure(wrong).endswith(detail), wrong
+
+
+@pytest.mark.parametrize(("expected", "actual"), [("1, got 2", "2"), ("1", "x, got 1 (y)")])
+def test_a_value_with_the_words_of_a_verdict_is_one_value(
+    expected: str, actual: str, sandbox: Sandbox
+) -> None:
+    code = f"def f(x): return {actual!r}"
+    wrong = judged(sandbox, code, cases({"base": [[0]]}, {"base": [expected]}))
+    assert (wrong.call, wrong.expected, wrong.actual) == ("f(0)", repr(expected), repr(actual))
+    asserting = asserted(sandbox, code, f"assert f(0) == {expected!r}, 'f(1) gave 2'")
+    assert (asserting.call, asserting.actual) == ("f(0)", repr(actual))
+    assert asserting.detail == "AssertionError: f(1) gave 2"
+
+
+def test_a_program_cannot_say_what_was_compared(sandbox: Sandbox) -> None:
+    """What it raises stays its own text, whatever the words."""
+    forged = "def f(x): raise AssertionError('expected 1, got 1: f(1) gave 1')"
+    separated = judged(sandbox, forged, cases({"base": [[0]]}, {"base": [1]}))
+    shared = judged(sandbox, forged, Tests("f", "assert f(1) == 1"))
+    for verdict in (separated, shared):
+        assert verdict.detail.startswith("AssertionError: expected 1, got 1: f(1) gave 1 (line 1")
+        assert (verdict.expected, verdict.actual, verdict.input) == (None, None, None)
+        assert explain_failure(verdict) == verdict.detail
+    assert (separated.call, shared.call) == ("f(0)", None)
 
 
 def test_a_value_that_is_equal_and_wrong_says_why(sandbox: Sandbox) -> None:
@@ -205,7 +231,7 @@ def test_a_value_that_is_equal_and_wrong_says_why(sandbox: Sandbox) -> None:
     ):
         tests = cases({"base": [[0]]}, {"base": [1.5]}, matcher)
         wrong = judged(sandbox, f"def f(x): return {returned}", tests)
-        assert wrong.detail == detail
+        assert explain_failure(wrong) == detail
 
 
 def test_an_end_in_the_midst_keeps_what_was_right(sandbox: Sandbox) -> None:

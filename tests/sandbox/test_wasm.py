@@ -55,6 +55,14 @@ def test_references_pass(sandbox: Sandbox, humaneval: Benchmark) -> None:
     assert {v.task_id: v.reason for v in sandbox.judge(jobs) if v.status != "pass"} == {}
 
 
+def test_a_verdict_has_what_the_tests_called_and_got(sandbox: Sandbox) -> None:
+    """Only tests in another instance know it: in its own, a program could forge it."""
+    apart = judged(sandbox, "def f(x): return 'a, got b'", integrity="separated")
+    assert (apart.call, apart.actual, apart.detail) == ("f(1)", "'a, got b'", "AssertionError")
+    shared = judged(sandbox, "def f(x): return 3", integrity="shared")
+    assert (shared.call, shared.actual) == (None, None)
+
+
 @pytest.mark.parametrize("integrity", ["separated", "shared"])
 @pytest.mark.parametrize(
     ("code", "reason"),

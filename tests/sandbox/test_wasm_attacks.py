@@ -14,7 +14,7 @@ import pytest
 from assay.data.plain import encode
 from assay.sandbox import open_sandbox
 from assay.sandbox.kinds import wasm
-from assay.sandbox.wasm.messages import GuestReport
+from assay.sandbox.wasm.exchange import GuestReport
 from assay.types import Cases, Integrity, Job, Limits, Program, Tests, Verdict
 
 pytest.importorskip("wasmtime", reason="needs wasmtime: pip install 'assay-eval[wasm]'")

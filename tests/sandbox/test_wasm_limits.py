@@ -18,7 +18,7 @@ from assay.sandbox.host.fork_servers import TOO_BUSY, for_oracle
 from assay.sandbox.inside.judging.messages import Task
 from assay.sandbox.kinds import wasm
 from assay.sandbox.wasm import component
-from assay.sandbox.wasm.messages import GuestLimits, GuestReport, GuestRequest
+from assay.sandbox.wasm.exchange import GuestLimits, GuestReport, GuestRequest
 from assay.types import Cases, Job, Limits, Program, Tests, Verdict
 from tests.busy_processes import busy_processes
 

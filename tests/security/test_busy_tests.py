@@ -26,7 +26,7 @@ from assay.sandbox.host.worker import (
     WorkerLostError,
     WorkerServer,
 )
-from assay.sandbox.inside.isolation.work import Busy
+from assay.sandbox.inside.isolation.machine import Busy
 from assay.sandbox.inside.judging import wire
 from assay.sandbox.inside.serving import container
 from assay.sandbox.inside.serving.messages import TESTS_TOO_SLOW

@@ -27,7 +27,10 @@ from tests.conftest import write_completions
 from tests.serve.conftest import TOKEN, serving, token_file, wait_until
 
 # What a repeated execution gives again; time and memory differ.
-LASTING = ("status", "reason", "detail", "failing_test", "integrity", "rule", "groups", "sample")
+LASTING = (
+    "status", "reason", "detail", "failing_test", "integrity", "rule", "groups", "sample", "call",
+    "expected", "actual", "difference", "input",
+)  # fmt: skip
 FAILING = (
     "import os\nos._exit(0)\n", "import sys\nsys.exit(0)\n", "def (", "raise ValueError('no')\n",
     "import os\nos.kill(os.getpid(), 9)\n", "x = 'a' * (1 << 40)\n",

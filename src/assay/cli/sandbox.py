@@ -20,8 +20,7 @@ from assay.sandbox import open_sandbox
 from assay.sandbox.container.image import BASE, build_image
 from assay.sandbox.selftest.attacks import BATTERY
 from assay.sandbox.selftest.battery import Observation, run_battery
-from assay.sandbox.selftest.doctor import Diagnosis, diagnose
-from assay.sandbox.selftest.overview import KindReport, overview
+from assay.sandbox.selftest.doctor import Diagnosis, KindReport, diagnose, overview
 
 LEGEND = (
     "In brackets is the verdict on the attacking program. It passes if its attempts were refused "

@@ -78,6 +78,8 @@ def _verdict(job: Job, decision: Decision) -> Verdict:
         integrity=job.tests.integrity,
         rule=job.program.rule,
         groups={name: (int(decision.passed), 1) for name in cases.expected} if cases else {},
+        expected=decision.expected,
+        actual=decision.actual,
     )
 
 

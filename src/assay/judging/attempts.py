@@ -32,7 +32,7 @@ class Attempts:
         if self.failed is not None and verdict.status == "fail":
             verdict = self.failed
         if self.truncated and verdict.status == "fail":
-            detail = f"{verdict.reason}: {verdict.detail}"
+            detail = ": ".join(filter(None, (verdict.reason, verdict.detail)))
             return replace(verdict, reason="truncated", detail=detail)
         return verdict
 

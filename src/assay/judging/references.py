@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from assay import runs, sandbox
 from assay.data import codec
+from assay.data.failures import explain_failure
 from assay.datasets import cache_dir
 from assay.judging.answers import judge_jobs
 from assay.judging.job import task_of
@@ -337,9 +338,9 @@ class _References:
 
 def describe_failure(verdict: Verdict) -> str:
     """Return why a reference fails. An assertion has the expected value."""
-    test = verdict.failing_test
-    where = f" ({test})" if test.startswith("assert ") and test not in verdict.detail else ""
-    return f"{verdict.reason}: {verdict.detail}{where}"
+    test, words = verdict.failing_test, explain_failure(verdict)
+    where = f" ({test})" if test.startswith("assert ") and test not in words else ""
+    return f"{verdict.reason}: {words}{where}"
 
 
 def _shorten(job: Job, most_s: float) -> Job:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from assay import benchmarks, models, runs, scoring
+from assay.data.failures import explain_failure
 from assay.data.printable import quantity
 from assay.errors import UsageError
 from assay.extract import UNCUT
@@ -269,4 +270,4 @@ def _why(
 
 def _describe_verdict(verdict: Verdict) -> str:
     groups = ", ".join(f"{name} {right}/{all_}" for name, (right, all_) in verdict.groups.items())
-    return ": ".join(filter(None, (verdict.reason, groups, verdict.detail)))
+    return ": ".join(filter(None, (verdict.reason, groups, explain_failure(verdict))))

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from assay import benchmarks, runs, scoring
+from assay.data.failures import explain_failure
 from assay.data.writing import make_folder, reporting, write_whole
 from assay.errors import RunError, UsageError
 from assay.extract.workers import ExtractionRequest, Extractor
@@ -121,7 +122,9 @@ def _human_eval(target: Path, run: _Run) -> list[Path]:
         return {"task_id": verdict.task_id, "completion": f"\n{code}"}
 
     def result(verdict: Verdict) -> dict[str, object]:
-        failure = "timed out" if verdict.reason == "timeout" else f"failed: {verdict.detail}"
+        failure = (
+            "timed out" if verdict.reason == "timeout" else f"failed: {explain_failure(verdict)}"
+        )
         passed = verdict.status == "pass"
         return {"result": "passed" if passed else failure, "passed": passed}
 
@@ -173,7 +176,8 @@ def _evalplus_folder(target: Path, run: _Run) -> list[Path]:
 def _bigcodebench(target: Path, run: _Run) -> list[Path]:
     def entry(verdict: Verdict) -> dict[str, object]:
         status = "timeout" if verdict.reason == "timeout" else _word(verdict.status == "pass")
-        details = {verdict.failing_test or "ALL": verdict.detail} if verdict.detail else {}
+        words = explain_failure(verdict)
+        details = {verdict.failing_test or "ALL": words} if words else {}
         return {"status": status, "details": details}
 
     samples = [

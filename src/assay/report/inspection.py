@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from assay import benchmarks
+from assay.data.failures import explain_failure
 from assay.errors import AssayError, DataError, UsageError
 from assay.pipeline.problem_prompt import find_problem
 from assay.pipeline.prompt_settings import complete_prompt
@@ -212,7 +213,7 @@ def _row(sample: SampleResult) -> tuple[str, ...]:
         reason_of(sample),
         verdict.rule if verdict else "",
         str(completion.tokens_generated),
-        verdict.detail if verdict else "",
+        explain_failure(verdict) if verdict else "",
     )
 
 
@@ -250,7 +251,7 @@ def _describe_verdict(verdict: Verdict | None, limits: Limits | None) -> str:
     rows = [
         ("reason", verdict.reason),
         ("test", verdict.failing_test),
-        ("detail", verdict.detail),
+        ("detail", explain_failure(verdict)),
         ("cases", ", ".join(groups)),
         ("used", "" if verdict.integrity == "not-run" else _describe_use(verdict, limits)),
         ("tests", verdict.integrity),

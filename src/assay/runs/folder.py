@@ -90,7 +90,8 @@ def encode_judged(verdict: Verdict, programs: Sequence[Program] = ()) -> JudgedL
         encode_line(ProgramRecord(verdict.task_id, verdict.sample, program.code, program.rule))
         for program in programs
     ]
-    return JudgedLines(verdict, encode_line(verdict), "".join(lines))
+    known = {name: value for name, value in codec.to_json(verdict).items() if value is not None}
+    return JudgedLines(verdict, encode_line(known), "".join(lines))
 
 
 class RunReader:

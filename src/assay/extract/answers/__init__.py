@@ -19,6 +19,8 @@ class Decision:
     passed: bool
     reason: str
     detail: str = ""
+    expected: str | None = None
+    actual: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

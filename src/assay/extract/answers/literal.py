@@ -48,7 +48,7 @@ def check(answer: str, tests: Tests) -> Decision:
         return Decision(False, UNPARSABLE, f"{error}: {answer[:SHORT]}")
     except RecursionError:
         return Decision(False, UNPARSABLE, "too deeply nested")
-    return Decision(False, "wrong-answer", f"expected {_show(wanted)}, got {_show(got)}")
+    return Decision(False, "wrong-answer", "", _show(wanted), _show(got))
 
 
 def _show(value: Any) -> str:

@@ -21,7 +21,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NoReturn
 
-from inside.isolation import kernel, landlock, proc, root, seccomp, visible
+from inside.isolation import kernel, landlock, root, seccomp, visible
 from inside.isolation.cgroup import TreeLimit, open_limit
 from inside.isolation.machine import Machine
 from inside.serving.tiers import FIRST_UID
@@ -152,8 +152,8 @@ def _enter_private_root(settings: Settings, uid: int | None) -> None:
             os.chown(scratch / name, uid, uid)
     Path(root.STAGING, "dev/shm").symlink_to(SCRATCH)
     Path(root.STAGING + root.PROC).mkdir()
-    kernel.mount("proc", root.STAGING + root.PROC, "proc", proc.FLAGS)
-    proc.cover_all_but_figures(root.STAGING + root.PROC)
+    kernel.mount("proc", root.STAGING + root.PROC, "proc", root.PROC_FLAGS)
+    root.cover_all_but_figures(root.STAGING + root.PROC)
     root.enter()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from assay.data.failures import explain_failure
 from assay.judging import judge_jobs, task_of
 from assay.judging.references import CheckedBenchmark
 from assay.pipeline.benchmark_check.findings import BenchmarkFinding
@@ -46,7 +47,7 @@ def repeat_references(
         if verdict.status == "pass":
             passed[verdict.task_id] += 1
         else:
-            failures.setdefault(verdict.task_id, f"{verdict.reason}: {verdict.detail}")
+            failures.setdefault(verdict.task_id, f"{verdict.reason}: {explain_failure(verdict)}")
     judge.close()  # a worker that ran references never runs another program
     return Repeated(passed, failures)
 

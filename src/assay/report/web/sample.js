@@ -142,9 +142,10 @@ function Failing({ found }) {
   const groups = Object.entries(found.groups);
   return html`${found.error && html`<p class="detail">${clean(found.error)}</p>`}
     ${found.test && html`<div class="test"><h3>Failing test</h3><${Code} text=${found.test} bare label="Failing test" /></div>`}
-    ${found.actual ? html`<div class="outcome">
-        <div><h3>Expected</h3><pre tabindex="0" aria-label="Expected">${clean(found.expected || "see the test")}</pre></div>
-        <div><h3>Actual</h3><pre tabindex="0" aria-label="Actual">${clean(found.actual)}</pre></div></div>`
+    ${found.input && html`<div class="test"><h3>Input</h3><pre class="detail" tabindex="0" aria-label="Input">${clean(found.input)}</pre></div>`}
+    ${found.actual !== null ? html`<div class="outcome">
+        <div><h3>Expected</h3><pre tabindex="0" aria-label="Expected">${clean(found.expected ?? "see the test")}</pre></div>
+        <div><h3>Actual</h3><pre tabindex="0" aria-label="Actual">${clean(found.actual) || "nothing"}</pre></div></div>`
       : found.detail && html`<div class="test"><h3>Detail</h3><pre class="detail" tabindex="0" aria-label="Detail">${clean(found.detail)}</pre></div>`}
     ${groups.length > 0 && html`<p class="soft cases">${groups.map(([name, [right, all]]) => `${clean(name)} ${right} of ${all} cases`).join(" · ")}</p>`}
     ${found.output && html`<div class="test"><h3>Output</h3><${Code} text=${found.output} plain bare label="Output, its end" /></div>`}`;

@@ -1,19 +1,25 @@
-"""Find or build the image that containers are started from, known by its digest."""
+"""Find or build the image that containers are started from, known by its digest.
+
+For hosts without a base image, a small root file system is made of this machine's Python.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import subprocess
+import sys
+import sysconfig
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from assay.datasets import cache_dir, read_sealed, write_sealed
 from assay.errors import SandboxError
-from assay.sandbox.container.host_root import write_host_root
 from assay.sandbox.container.runtime import ContainerRuntime, find_runtime
 
 CHOICE = "ASSAY_DOCKER_IMAGE"
@@ -27,6 +33,14 @@ BUILD_S = 1800.0
 SUITE = "bookworm"
 HOST, DEBIAN = "host", "debian"  # in place of a root file system's path
 PACKAGES = "python3-minimal,python3"
+# Of the root file system that is made of this machine's Python.
+LEFT_OUT = {"__pycache__", "ensurepip", "idlelib", "site-packages", "test", "tests", "turtledemo"}
+# Programs that call other commands expect only these.
+TOOLS = ("sh", "cat", "echo", "ls", "sleep", "true", "false", "env", "wc", "sort", "head", "tail")
+FILES = ("/etc/localtime", "/usr/share/zoneinfo/UTC")
+# A tmpfs that is mounted on a folder takes over the folder's mode.
+FOLDERS = {"tmp": 0o1777, "proc": 0o755, "sys": 0o755, "dev": 0o755, "etc": 0o755, "usr/bin": 0o755}
+LIBRARY = re.compile(r"(/\S+) \(0x")
 
 
 def image_id(runtime: ContainerRuntime) -> str:
@@ -80,7 +94,7 @@ def _root_archive(root: Path, note: Callable[[str], None]) -> Iterator[Path]:
         archive = Path(folder, "root.tar")
         if str(root) == HOST:
             note("collecting this machine's Python")
-            write_host_root(archive)
+            _write_host_root(archive)
         else:
             if str(root) == DEBIAN:
                 root = Path(folder, "root")
@@ -108,3 +122,69 @@ def _bootstrap(root: Path, note: Callable[[str], None]) -> None:
     if done.returncode:
         last = done.stdout.strip().splitlines()[-1:] or ["no reason"]
         raise SandboxError(f"debootstrap: failed ({last[0]}). Run it by hand, then give --rootfs.")
+
+
+def _write_host_root(target: Path) -> None:
+    """Write a tar file with Python, its standard library, and what both need, at their paths."""
+    interpreter = Path(sys.executable).resolve()
+    standard = Path(sysconfig.get_path("stdlib", vars={"base": sys.base_prefix})).resolve()
+    modules = list(_below(standard))
+    tools = [Path("/bin", name) for name in TOOLS if Path("/bin", name).exists()]
+    compiled = [path for path in modules if path.suffix == ".so"]
+    libraries = _libraries([interpreter, *tools, *compiled])
+    others = [Path(name) for name in FILES if Path(name).exists()]
+    with tarfile.open(target, "w") as archive:
+        for name, mode in FOLDERS.items():
+            _add_special(archive, name, tarfile.DIRTYPE, mode=mode)
+        for path in sorted({interpreter, *modules, *libraries, *others}):
+            _add(archive, path, path)
+        for tool in tools:
+            _add(archive, tool, Path("/usr/bin", tool.name))
+        for name, goal in (("bin", "usr/bin"), ("usr/bin/python3", str(interpreter))):
+            _add_special(archive, name, tarfile.SYMTYPE, linkname=goal)
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    for entry in sorted(folder.iterdir()):
+        if entry.name in LEFT_OUT:
+            continue
+        if entry.is_dir():
+            yield from _below(entry)
+        elif entry.is_file():
+            yield entry
+
+
+def _libraries(files: Iterable[Path]) -> set[Path]:
+    """Return the shared libraries of these files, by the paths at which they are loaded."""
+    done = subprocess.run(
+        ["ldd", *map(str, files)],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, env={"PATH": os.defpath},
+    )  # fmt: skip
+    found = {Path(path) for path in LIBRARY.findall(done.stdout)}
+    if not found:
+        raise SandboxError(
+            f"ldd: lists no shared libraries of Python ({done.stderr.strip()[:200]}). "
+            "Give --rootfs another root file system."
+        )
+    return found
+
+
+def _add(archive: tarfile.TarFile, source: Path, place: Path) -> None:
+    """Add a file's content under this name, readable for everybody."""
+    member = archive.gettarinfo(str(source.resolve()), str(place).lstrip("/"))
+    member.mode = 0o755 if os.access(source, os.X_OK) else 0o644
+    member.uid = member.gid = 0
+    member.uname = member.gname = ""
+    member.type = tarfile.REGTYPE
+    member.size = source.stat().st_size
+    with source.open("rb") as content:
+        archive.addfile(member, content)
+
+
+def _add_special(archive: tarfile.TarFile, name: str, kind: bytes, **fields: Any) -> None:
+    """Add a folder or a link."""
+    member = tarfile.TarInfo(name)
+    member.type = kind
+    for field, value in fields.items():
+        setattr(member, field, value)
+    archive.addfile(member)

@@ -76,8 +76,8 @@ class ContainerRuntime:
         return "podman" in self.run("--version")
 
     def inspect(self, kind: str, name: str) -> dict[str, Any]:
-        (found,) = json.loads(self.run(kind, "inspect", name))
-        return dict(found)
+        (description,) = json.loads(self.run(kind, "inspect", name))
+        return dict(description)
 
     def wait_until_there(self, seconds: float) -> None:
         """Wait until the runtime answers, for example while it is being restarted."""

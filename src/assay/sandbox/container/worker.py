@@ -29,15 +29,10 @@ from assay.sandbox.host.worker import (
     WorkerSettings,
     end_process,
 )
-from assay.sandbox.inside.isolation.work import LOOK_EVERY_S
+from assay.sandbox.inside.isolation.machine import LOOK_EVERY_S
 from assay.sandbox.inside.judging import wire
 from assay.sandbox.inside.serving.container import LINK, PIECE
-from assay.sandbox.inside.serving.messages import (
-    TESTS_CPU_S,
-    TESTS_ROOM,
-    RoleName,
-    WorkerLimits,
-)
+from assay.sandbox.inside.serving.messages import TESTS_CPU_S, TESTS_ROOM, RoleName, WorkerLimits
 
 INTERPRETER = ("python3", "-P", "-S", "-s", "-B")
 # assay's code comes over the stream, so an image needs only Python.
@@ -83,7 +78,7 @@ def run_arguments(
 
 
 class ContainerServers:
-    """Start a container for a worker. It ends when its input is closed."""
+    """A container for a worker. It ends when its input is closed."""
 
     def __init__(self, runtime: ContainerRuntime, image: str, settings: WorkerSettings) -> None:
         self._runtime = runtime
@@ -109,7 +104,7 @@ class ContainerServers:
 
 
 class _Stream:
-    """Share the container's input and output between its servers."""
+    """The container's input and output, shared by its servers."""
 
     def __init__(self, runtime: ContainerRuntime, image: str, settings: WorkerSettings) -> None:
         self._runtime = runtime
@@ -138,7 +133,7 @@ class _Stream:
             begin = wire.dumps([settings.interpreter, ENVIRONMENT, TESTS_ROOM * TESTS_CPU_S])
             deadline = time.monotonic() + settings.start_s
             try:
-                self._write(f"{len(code):>10}".encode() + code + _with_length(begin), deadline)
+                self._write(f"{len(code):>10}".encode() + code + wire.measured(begin), deadline)
                 length = int.from_bytes(self._read(4, deadline), "big")
                 self.python = str(wire.loads(self._read(length, deadline)))
             except (OSError, EOFError, ValueError, WorkerLostError) as error:
@@ -201,19 +196,19 @@ class _Stream:
                 for one in looks:
                     if one:
                         one.look()
-        found = bytes(self._unread[:size])
+        data = bytes(self._unread[:size])
         del self._unread[:size]
-        return found
+        return data
 
 
 class _Inside(WorkerServer):
-    """Talk to one of the two servers in a container."""
+    """One of the two servers in a container."""
 
     def __init__(self, stream: _Stream, name: bytes) -> None:
         self._stream, self._name = stream, name
 
     def send_encoded(self, message: bytes) -> None:
-        self._stream.send(self._name, _with_length(message))
+        self._stream.send(self._name, wire.measured(message))
 
     def receive_any(self, deadline: float, *looks: ProcessWatch | None) -> list[Any] | str:
         return self._stream.message(self._name, deadline, *looks)
@@ -240,10 +235,6 @@ def unused_uid() -> int:
             used.add(process.stat().st_uid)
     candidates = (FIRST_UID + next(_uids) % UIDS for _ in range(UIDS))
     return next(uid for uid in candidates if uid not in used)
-
-
-def _with_length(message: bytes) -> bytes:
-    return len(message).to_bytes(4, "big") + message
 
 
 def _until(deadline: float) -> float:

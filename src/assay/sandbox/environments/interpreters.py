@@ -151,7 +151,7 @@ def install(version: str, announce: Callable[[str], None]) -> Interpreter:
     return found
 
 
-def for_extraction(found: Capabilities, environment: str = "") -> str:
+def for_extraction(capabilities: Capabilities, environment: str = "") -> str:
     """Return the interpreter whose grammar extraction uses: that of the Python that judges.
 
     Where another machine or an image judges, it is one of the same version here. Without one, it
@@ -159,7 +159,7 @@ def for_extraction(found: Capabilities, environment: str = "") -> str:
     """
     if environment:
         return environments.find(environment).interpreter
-    return found.interpreter or for_version(found.python)
+    return capabilities.interpreter or for_version(capabilities.python)
 
 
 def for_version(python: str) -> str:
@@ -175,13 +175,13 @@ def minor_of(python: str) -> str:
 
 def require(python: str, sandbox: OwnPython, remedy: str) -> None:
     """Close a sandbox that has its own Python, and raise, if it is not what ``--python`` says."""
-    found = sandbox.capabilities()
-    version = found.python.rpartition(" ")[2]
+    capabilities = sandbox.capabilities()
+    version = capabilities.python.rpartition(" ")[2]
     if python and not (VERSION.fullmatch(python) and is_version(python, version)):
         sandbox.close()
         raise SandboxError(
-            f"--python {python}: the sandbox {found.kind} has its own Python, {version}. {remedy}, "
-            "or omit the option."
+            f"--python {python}: the sandbox {capabilities.kind} has its own Python, {version}. "
+            f"{remedy}, or omit the option."
         )
 
 
@@ -211,11 +211,11 @@ def _find(version: str) -> Interpreter | None:
 def _usable(candidates: Iterator[tuple[str, str]], version: str) -> Iterator[Interpreter]:
     for source, path in candidates:
         try:
-            found = _ask(path, source)
+            interpreter = _ask(path, source)
         except UnusableError:
             continue
-        if not version or is_version(version, found.version):
-            yield found
+        if not version or is_version(version, interpreter.version):
+            yield interpreter
 
 
 def _candidates(version: str) -> Iterator[tuple[str, str]]:
@@ -223,8 +223,8 @@ def _candidates(version: str) -> Iterator[tuple[str, str]]:
     names = [f"python{minor_of(version)}"] if version else ["python3", "python3.*[0-9]"]
     for folder in _path_folders():
         for name in names:
-            found = glob.glob(f"{glob.escape(folder)}/{name}")
-            yield from (("PATH", path) for path in sorted(found))
+            paths = glob.glob(f"{glob.escape(folder)}/{name}")
+            yield from (("PATH", path) for path in sorted(paths))
     home = os.path.expanduser("~")
     data = os.environ.get("XDG_DATA_HOME") or f"{home}/.local/share"
     uv = os.environ.get("UV_PYTHON_INSTALL_DIR") or f"{data}/uv/python"
@@ -314,5 +314,5 @@ def _parts(version: str) -> tuple[int, ...]:
 
 
 def _version_in(folder: str) -> tuple[int, ...]:
-    found = VERSION.search(os.path.basename(folder))
-    return _parts(found.group()) if found else ()
+    match = VERSION.search(os.path.basename(folder))
+    return _parts(match.group()) if match else ()

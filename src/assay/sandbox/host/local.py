@@ -32,7 +32,7 @@ from assay.sandbox.host.worker import (
     WorkerSettings,
     end_process,
 )
-from assay.sandbox.inside.isolation.work import LOOK_EVERY_S, Busy, work_of
+from assay.sandbox.inside.isolation.machine import LOOK_EVERY_S, Busy, work_of
 from assay.sandbox.inside.judging import wire
 from assay.sandbox.inside.serving.messages import (
     TESTS_CPU_S,

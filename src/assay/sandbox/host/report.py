@@ -41,7 +41,7 @@ class WorkerReport:
 
 @dataclass(frozen=True, slots=True)
 class SandboxFailure:
-    """Report that the harness failed, so nothing was seen of a program.
+    """A failure of the harness, so that nothing was seen of a program.
 
     ``lost``: the worker ended. ``late``: it did not answer in time, and was ended.
     """
@@ -57,7 +57,7 @@ class SandboxFailure:
 
 @dataclass(frozen=True, slots=True)
 class BrokeWorker:
-    """Report that a program ended its worker.
+    """A program that ended its worker.
 
     It did so twice, while an honest one passes in such a worker, or its answers kept the tests busy
     beyond their time.

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import signal
-
 from assay.data import codec
 from assay.sandbox.host.report import BrokeWorker, Outcome, SandboxFailure, WorkerReport
 from assay.sandbox.inside.judging.messages import Result
+from assay.sandbox.inside.serving.messages import explain_exit, explain_limit, with_last_line
 from assay.types import Cases, Job, Limits, Status, Verdict
 
 # Results that are not a failure of the program, and the verdicts' reasons for them.
 INVALID = {"unfit": "sandbox-error", "unsupported": "unsupported"}
-LONGEST_LINE = 400  # characters of a program's last line in a verdict's detail
 
 
 def verdict_of(job: Job, outcome: Outcome) -> Verdict:
@@ -30,15 +28,18 @@ def verdict_of(job: Job, outcome: Outcome) -> Verdict:
     if result.status in INVALID:
         return invalid(job, INVALID[result.status], result.detail)
     status: Status = "pass" if result.status == "pass" else "fail"
-    reason, detail = result.reason, result.detail
     if result.status == "ended" or (report.out_of_memory and status == "fail"):
         reason, detail = _explain_end(report, job.limits)
+        result = Result(
+            result.status, reason, detail, result.failing_test, result.groups,
+            call=result.call, input=result.input,
+        )  # fmt: skip
     return Verdict(
         task_id=job.task_id,
         sample=job.sample,
         status=status,
-        reason=reason,
-        detail=detail,
+        reason=result.reason,
+        detail=result.detail,
         failing_test=result.failing_test,
         cpu_s=report.cpu_s,
         wall_s=report.wall_s,
@@ -47,6 +48,11 @@ def verdict_of(job: Job, outcome: Outcome) -> Verdict:
         rule=job.program.rule,
         groups={name: (right, cases) for name, right, cases in result.groups},
         output="" if status == "pass" else report.output_tail,
+        call=result.call,
+        expected=result.expected,
+        actual=result.actual,
+        difference=result.difference,
+        input=result.input,
     )
 
 
@@ -63,29 +69,12 @@ def with_outputs(cases: Cases | None, result: Result | None) -> Cases | None:
     return Cases(cases.inputs, result.outputs, digest, result.slowest_s)
 
 
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:  # most real-time signals have none
-        return f"signal {number}"
-
-
 def _explain_end(report: WorkerReport, limits: Limits) -> tuple[str, str]:
     """Return the reason and detail for a program that ended before its tests did."""
-    code, stopped, output = report.exit_code, report.stopped, report.output_tail.strip()
-    if stopped == "memory" or report.out_of_memory:
-        reason, detail = "memory", f"used more than {limits.memory_mb} MB"
-    elif stopped == "processes":
-        reason, detail = "processes", f"ran more than {limits.processes} processes"
-    elif stopped == "wall":
-        reason, detail = "timeout", f"still running after {limits.wall_s:g} s"
-    elif stopped == "cpu":
-        reason, detail = "timeout", f"used {limits.cpu_s:g} s of CPU time"
-    elif stopped == "answered":
-        reason, detail = "exit", "stopped answering before its tests were done"
-    elif code < 0:
-        reason, detail = "signal", f"ended by {_signal_name(-code)}"
-    else:
-        reason, detail = "exit", f"left with exit code {code} before its tests were done"
-    last_line = output.splitlines()[-1][-LONGEST_LINE:] if output else ""
-    return reason, f"{detail}: {last_line}" if last_line else detail
+    output = report.output_tail
+    if explained := explain_limit("memory" if report.out_of_memory else report.stopped, limits):
+        reason, detail = explained
+        return reason, with_last_line(detail, output)
+    if report.stopped == "answered":
+        return "exit", with_last_line("stopped answering before its tests were done", output)
+    return explain_exit(report.exit_code, output, " before its tests were done")

@@ -13,10 +13,10 @@ from typing import Any, Protocol
 
 from assay.errors import SandboxError
 from assay.sandbox.host.report import SandboxFailure, WorkerReport, parse_report
-from assay.sandbox.inside.isolation.work import work_of
+from assay.sandbox.inside.isolation.machine import work_of
 from assay.sandbox.inside.judging import wire
-from assay.sandbox.inside.judging.latest import Latest
 from assay.sandbox.inside.judging.messages import read_result
+from assay.sandbox.inside.judging.wire import Latest
 from assay.sandbox.inside.serving.messages import (
     TESTS_TOO_SLOW,
     About,

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from assay.sandbox import PAUSE, Item
 from assay.sandbox.environments.interpreters import Interpreter
-from assay.sandbox.inside.judging.latest import Latest
+from assay.sandbox.inside.judging.wire import Latest
 from assay.types import Cases, Job, Limits, Problem, Program, Tests, Verdict
 
 ROOM = 64 << 20  # bytes of contexts that a judge process holds

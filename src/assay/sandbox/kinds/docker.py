@@ -19,27 +19,31 @@ RUNTIME_BACK_S = 60.0  # a runtime that is restarted takes this long at most
 
 
 class DockerSandbox(ForkServerSandbox):
-    """Keep containers warm. Each ends with the harness, however that ends."""
+    """Warm containers. Each ends with the harness, however that ends."""
 
     def __init__(self, workers: int) -> None:
         self._runtime = find_runtime()
         self._image = image_id(self._runtime)
         self._runtime.remove_leftovers()
         self._tier = PODMAN if self._runtime.is_podman() else CONTAINER
-        settings = _settings(PROBE)
+        settings = self._settings(PROBE)
         servers = ContainerServers(self._runtime, self._image, settings)
         self._python = servers.python
         super().__init__(workers, Worker(settings, servers))
 
     def capabilities(self) -> Capabilities:
-        guarantees = (*self._tier.guarantees, f"image {self._image}")
         tier = self._tier
+        guarantees = (*tier.guarantees, f"image {self._image}")
         return Capabilities(
             "docker", tier.name, self._python, guarantees, tier.gaps, image=self._image
         )
 
     def _settings(self, job: Job) -> WorkerSettings:
-        return _settings(job)
+        if job.environment:
+            raise SandboxError(
+                f"environment '{job.environment}': not in the image. Use --sandbox process."
+            )
+        return settings_for(job, CONTAINER.name, Start(INTERPRETER, START_S))
 
     def _new_worker(self, settings: WorkerSettings) -> Worker:
         try:
@@ -48,14 +52,6 @@ class DockerSandbox(ForkServerSandbox):
             self._runtime.wait_until_there(RUNTIME_BACK_S)
             servers = ContainerServers(self._runtime, self._image, settings)
         return Worker(settings, servers)
-
-
-def _settings(job: Job) -> WorkerSettings:
-    if job.environment:
-        raise SandboxError(
-            f"environment '{job.environment}': not in the image. Use --sandbox process."
-        )
-    return settings_for(job, CONTAINER.name, Start(INTERPRETER, START_S))
 
 
 @sandboxes.register("docker")

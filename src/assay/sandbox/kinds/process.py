@@ -29,7 +29,7 @@ WORKERS_PER_JUDGE = 2
 
 
 class TierSandbox(ForkServerSandbox):
-    """Keep fork servers on this machine, isolated by a tier that is known to work here."""
+    """Fork servers on this machine, isolated by a tier that is known to work here."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class TierSandbox(ForkServerSandbox):
 
 
 class ProcessSandbox(TierSandbox):
-    """Choose the tier, and say what it promises."""
+    """Fork servers of a tier that is chosen here, with what it promises."""
 
     def __init__(
         self,
@@ -67,8 +67,8 @@ class ProcessSandbox(TierSandbox):
         python: str = "",
     ) -> None:
         interpreter = interpreters.choose(python)
-        found, first, self._refused = _first_worker(tier, interpreter)
-        super().__init__(workers, found, interpreter, first, shared)
+        chosen, first, self._refused = _first_worker(tier, interpreter)
+        super().__init__(workers, chosen, interpreter, first, shared)
         self._limits = first.limits_by
 
     def capabilities(self) -> Capabilities:

@@ -36,10 +36,10 @@ from assay.sandbox.host.tiers import SEPARATED, SHARED
 from assay.sandbox.host.verdicts import INVALID, verdict_of, with_outputs
 from assay.sandbox.host.warm import WarmWorkers
 from assay.sandbox.inside.judging import wire
-from assay.sandbox.inside.judging.latest import Latest
 from assay.sandbox.inside.judging.messages import Result
+from assay.sandbox.inside.judging.wire import Latest
 from assay.sandbox.wasm import component
-from assay.sandbox.wasm.messages import GuestLimits, GuestReport, GuestRequest, How, read_report
+from assay.sandbox.wasm.exchange import GuestLimits, GuestReport, GuestRequest, How, read_report
 from assay.types import Cases, Job, Program, Tests, Verdict
 from assay.work.machine import usable_cores
 
@@ -78,7 +78,7 @@ Outcome = Seen | BrokeWorker
 
 
 class WasmSandbox(WarmWorkers["_Worker"]):
-    """Keep one process per worker warm between calls of ``judge``."""
+    """One process per worker, warm between calls of ``judge``."""
 
     def __init__(self, workers: int) -> None:
         self._component = component.compiled(_note)
@@ -144,12 +144,12 @@ class WasmSandbox(WarmWorkers["_Worker"]):
     def _failure_of_control(self, job: Job, report: Seen) -> str:
         """Return why no program can be judged now, or an empty text."""
         cpu_s = report.cpu_s if isinstance(report, GuestReport) else 0.0
-        found = self._report(_control(job, cpu_s))
-        if isinstance(found, SandboxFailure):
-            return found.why
-        if found.result and found.result.status == "pass":
+        control = self._report(_control(job, cpu_s))
+        if isinstance(control, SandboxFailure):
+            return control.why
+        if control.result and control.result.status == "pass":
             return ""
-        return TOO_BUSY if found.ended == "wall" else found.lost or CONTROL_FAILS
+        return TOO_BUSY if control.ended == "wall" else control.lost or CONTROL_FAILS
 
     def _report(self, job: Job) -> Seen:
         try:
@@ -175,11 +175,11 @@ def _why_lost(report: Seen) -> str:
 
 
 class _LostError(Exception):
-    """Report that the worker is gone or does not answer. Its sample has no verdict."""
+    """The worker is gone or does not answer. Its sample has no verdict."""
 
 
 class _Worker:
-    """Talk to a process that runs guests."""
+    """A process that runs guests."""
 
     def __init__(self, path: Path) -> None:
         command = [sys.executable, "-m", "assay.sandbox.wasm.worker", str(path)]

@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from assay.data.test_code import CLOSE
-from assay.sandbox.selftest.attack import HELPERS, Attack
-from assay.sandbox.selftest.attacks_on_limits import ON_LIMITS
+from assay.sandbox.selftest.attacks_on_limits import HELPERS, ON_LIMITS, Attack
 
 TIME = (
     Attack("infinite loop", "while True: pass", ("timeout",), cpu_s=1),
@@ -166,10 +165,7 @@ JUDGE = (
         HELPERS + "try: os.kill(-1, 9)\nexcept OSError: pass\nos.kill(JUDGE, 9)",
         ("passed", "exception", "forbidden", "signal"),
     ),
-    Attack(
-        "stop the judge",
-        HELPERS + "try: os.kill(JUDGE, 19)\nexcept OSError: pass",
-    ),
+    Attack("stop the judge", HELPERS + "try: os.kill(JUDGE, 19)\nexcept OSError: pass"),
     Attack(
         "interrupt the judge",
         HELPERS + "for number in (*range(1, 9), *range(10, 19), *range(20, 65)):\n"
@@ -184,8 +180,7 @@ JUDGE = (
         "refused(resource.prlimit, JUDGE, resource.RLIMIT_NOFILE, (1, 1))",
     ),
     Attack(
-        "priority of the judge",
-        HELPERS + "refused(os.setpriority, os.PRIO_PROCESS, JUDGE, 19)",
+        "priority of the judge", HELPERS + "refused(os.setpriority, os.PRIO_PROCESS, JUDGE, 19)"
     ),
     Attack("CPUs of the judge", HELPERS + "refused(os.sched_setaffinity, JUDGE, {0})"),
 )

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from assay.data.failures import explain_failure
 from assay.sandbox import Sandbox
-from assay.sandbox.selftest.attack import Attack
 from assay.sandbox.selftest.attacks import BATTERY
+from assay.sandbox.selftest.attacks_on_limits import Attack
 from assay.types import Job, Limits, Program, Tests, Verdict
 
 HONEST = (
@@ -21,15 +22,12 @@ HONEST = (
 )
 HONEST_WITHOUT_FILES = "def f(x):\n    return x + 1\n"
 HONEST_TESTS = "assert f(1) == 2"
-UNTRIED, LACKS = (
-    "unsupported",
-    "the guest lacks",
-)  # a program that cannot start an attack is contained
+UNTRIED, LACKS = "unsupported", "the guest lacks"  # what cannot start an attack is contained
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """Hold the outcome of one attack."""
+    """The outcome of one attack."""
 
     attack: str
     promised: bool
@@ -45,24 +43,18 @@ def run_battery(sandbox: Sandbox, attacks: tuple[Attack, ...] = BATTERY) -> Iter
         honest_program = HONEST_WITHOUT_FILES
     with _Host() as host:
         for attack in attacks:
-            verdicts = [
-                _judge(sandbox, host.fill(attack.program), attack),
-                _judge(
-                    sandbox,
-                    honest_program,
-                    replace(attack, tests=HONEST_TESTS, cpu_s=10, wall_s=30),
-                ),
-            ]
-            hostile, honest = verdicts
+            hostile = _judge(sandbox, host.fill(attack.program), attack)
+            harmless = replace(attack, tests=HONEST_TESTS, cpu_s=10, wall_s=30)
+            honest = _judge(sandbox, honest_program, harmless)
             harm = host.harm()
             if honest.status != "pass":
-                harm = harm or f"the next program: {honest.reason} {honest.detail}"
+                harm = harm or f"the next program: {honest.reason} {explain_failure(honest)}"
             untried = hostile.reason == UNTRIED or hostile.detail.startswith(LACKS)
             contained = (untried or hostile.reason in attack.ends) and not harm
             promised = not {tier, attack.integrity}.intersection(attack.not_promised)
             observed = harm or f"{hostile.status}: {hostile.reason}"
             if not contained and not harm:
-                observed += f" {hostile.detail}"
+                observed += f" {explain_failure(hostile)}"
             yield Observation(attack.name, promised, contained, observed)
 
 
@@ -74,7 +66,7 @@ def _judge(sandbox: Sandbox, program: str, attack: Attack) -> Verdict:
 
 
 class _Host:
-    """Put bait on the host: a file, a folder, listening addresses, a name for processes."""
+    """Bait on the host: a file, a folder, listening addresses, a name for processes."""
 
     def __enter__(self) -> _Host:
         self._folder = tempfile.TemporaryDirectory(prefix="assay-bait-")
@@ -103,9 +95,8 @@ class _Host:
         del os.environ["ASSAY_CANARY"]
         for listening in self._sockets.values():
             with contextlib.suppress(OSError):
-                listening.shutdown(
-                    socket.SHUT_RDWR
-                )  # otherwise the waiting thread would keep it open
+                # Otherwise the waiting thread would keep it open.
+                listening.shutdown(socket.SHUT_RDWR)
             listening.close()
         self._folder.cleanup()
 
@@ -133,9 +124,9 @@ class _Host:
         return ""
 
     def _state(self) -> object:
-        seen = self._secret.stat()
+        status = self._secret.stat()
         names = sorted(p.name for p in self._secret.parent.iterdir())
-        return self._secret.read_text(), seen.st_mode, seen.st_mtime_ns, seen.st_nlink, names
+        return self._secret.read_text(), status.st_mode, status.st_mtime_ns, status.st_nlink, names
 
     def _listen(self, name: str, listening: socket.socket) -> None:
         try:

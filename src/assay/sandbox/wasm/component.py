@@ -26,8 +26,7 @@ HERE = Path(__file__).parent
 GUEST, JUDGING = HERE / "guest", HERE.parent / "inside" / "judging"
 # What the guest shares with the fork server: nothing that depends on a kernel.
 SHARED = (
-    "__init__", "calling", "digests", "foresee", "judge", "latest", "messages", "outputs", "plain",
-    "scripts", "trial", "unstopped", "wire",
+    "__init__", "digests", "foresee", "judge", "messages", "plain", "scripts", "trial", "wire",
 )  # fmt: skip
 BUILD_S = 900.0
 PURPOSE = "wasm component"  # of the seal on its record
@@ -46,7 +45,7 @@ class GuestLacks:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """Describe a component and what it was built with.
+    """A component and what it was built with.
 
     Two builds are not identical to the byte (componentize-py issue 247). Even the order of sets of
     strings differs between builds, so results name their build.
@@ -182,7 +181,7 @@ def _is_as_recorded(path: Path, record: Path) -> bool:
 def _read_record(record: Path) -> Build | None:
     """Return the record of this user's build, or None."""
     try:
-        found = read_sealed(record, PURPOSE)
-        return codec.from_json(Build, json.loads(found)) if found else None
+        data = read_sealed(record, PURPOSE)
+        return codec.from_json(Build, json.loads(data)) if data else None
     except (OSError, ValueError):
         return None

@@ -41,9 +41,9 @@ def main() -> None:
     from encodings.aliases import aliases
 
     top = {name for name in sys.stdlib_module_names if not name.startswith("_")}
-    found = {inner: names(inner) for name in sorted(top - LEFT_OUT) for inner in modules(name)}
-    found |= {name: [] for name in sorted(top & LEFT_OUT) if importlib.util.find_spec(name)}
-    present = {name: names for name, names in found.items() if names is not None}
+    by_module = {inner: names(inner) for name in sorted(top - LEFT_OUT) for inner in modules(name)}
+    by_module |= {name: [] for name in sorted(top & LEFT_OUT) if importlib.util.find_spec(name)}
+    present = {name: names for name, names in by_module.items() if names is not None}
     encodings = [name.partition(".")[2] for name in present if name.startswith("encodings.")]
     known = sorted({*aliases, *aliases.values(), *encodings})
     text = f"MODULES = {json.dumps(present)}\nENCODINGS = {json.dumps(known)}\n"

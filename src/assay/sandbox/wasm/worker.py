@@ -1,6 +1,6 @@
 """Run programs as WebAssembly, one after the other, in a process that can be killed any time.
 
-It receives requests and replies with what the programs' verdicts are made from (``messages.py``).
+It receives requests and replies with what the programs' verdicts are made from (``exchange.py``).
 """
 
 from __future__ import annotations
@@ -22,9 +22,17 @@ from wasmtime import component
 
 from assay.sandbox.inside.judging import judge, plain, wire
 from assay.sandbox.inside.judging.messages import TEXTS, Result, Task, read_result
-from assay.sandbox.wasm.clock import TICK_S, EpochClock, Watchdog
 from assay.sandbox.wasm.component import open_engine
-from assay.sandbox.wasm.messages import GuestLimits, GuestReport, GuestRequest, How, read_request
+from assay.sandbox.wasm.exchange import (
+    TICK_S,
+    EpochClock,
+    GuestLimits,
+    GuestReport,
+    GuestRequest,
+    How,
+    Watchdog,
+    read_request,
+)
 
 MIB = 1 << 20
 TESTS_MB = 1024  # memory of the instance with the tests
@@ -61,7 +69,7 @@ class InstanceEndedError(Exception):
 
 
 class Guest:
-    """Hold one instance of the component."""
+    """One instance of the component."""
 
     def __init__(self, machine: WasmMachine, memory_mb: int) -> None:
         self._clock = machine.clock
@@ -305,8 +313,8 @@ def _is_too_deep(text: str) -> bool:
     if _items(text) <= DEEPEST_ANSWER:
         return False
     depth = 0
-    for found in BRACKET.finditer(text):
-        bracket = found[0]
+    for match in BRACKET.finditer(text):
+        bracket = match[0]
         depth += (bracket in "[{") - (bracket in "]}")
         if depth > DEEPEST_ANSWER:
             return True

@@ -18,6 +18,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from assay.data.failures import explain_failure
 from assay.judging import JudgeTask
 from assay.prompts import DEFAULT_STRATEGY, find_strategy
 from assay.serve.backlog import FullError, Task
@@ -194,7 +195,7 @@ def render_submission(answer: JudgeAnswer, wanted: Dataset, subject: JudgeTask) 
         "execution_time": verdict.wall_s,
         "return_code": 0 if passed else 1,
         "stdout": verdict.output,
-        "stderr": "" if passed else f"{verdict.reason}: {verdict.detail}",
+        "stderr": "" if passed else f"{verdict.reason}: {explain_failure(verdict)}",
     }
     info = _response("Success" if passed else "Failed", run=run)
     return {

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from assay.data.failures import explain_failure
 from assay.prompts import name_parts
 from assay.report.pages.markup import join_key
 from assay.report.pages.run.data import RunData, RunSample
@@ -53,7 +54,7 @@ NUMBERS: dict[str, Callable[[RunSample], Value]] = {
     "cpu": _verdict("cpu_s", 0.0),
     "wall": _verdict("wall_s", 0.0),
     "mb": _verdict("peak_mb", 0.0),
-    "detail": lambda sample: shorten(sample.found.verdict.detail if sample.found.verdict else ""),
+    "detail": lambda sample: shorten(_explain(sample)),
     "reused": lambda sample: int(sample.found.completion.reused),
 }
 
@@ -61,6 +62,10 @@ NUMBERS: dict[str, Callable[[RunSample], Value]] = {
 def shorten(content: str, most: int = LONGEST_DETAIL) -> str:
     """Return the beginning of a long text."""
     return content if len(content) <= most else f"{content[:most]}…"
+
+
+def _explain(sample: RunSample) -> str:
+    return explain_failure(sample.found.verdict) if sample.found.verdict else ""
 
 
 def index_name(run: str) -> str:
@@ -151,13 +156,14 @@ def _build_sample(sample: RunSample) -> Any:
         "answer": found.completion.text,
         "error": found.completion.error or "",
         "program": program.code if program else None,
-        "detail": verdict.detail if verdict else "",
+        "detail": _explain(sample),
         "test": sample.outcome.test,
         "output": verdict.output if verdict else "",
         "groups": verdict.groups if verdict else {},
         "call": sample.outcome.call,
         "expected": sample.outcome.expected,
         "actual": sample.outcome.actual,
+        "input": sample.outcome.input,
         "prompt_tokens": found.completion.prompt_tokens,
         "ms": round(found.completion.inference_ms, 1),
         "seed": found.completion.seed,

@@ -1,18 +1,15 @@
-"""Read from a verdict what its test called, expected and got."""
+"""Return what a failing test called, expected and got, with the whole statement of the test."""
 
 from __future__ import annotations
 
 import ast
 import contextlib
 import functools
-import re
 import textwrap
 from dataclasses import dataclass
 
 from assay.types import Verdict
 
-GAVE = re.compile(r"(?:AssertionError: )?(?P<call>.+) gave (?P<actual>.+)", re.S)
-GOT = re.compile(r"expected (?P<expected>.+), got (?P<actual>.+)", re.S)
 LONGEST_TEST = 4_000  # characters of a test that is parsed
 LONGEST_CODE = 200_000  # of all tests of a problem
 UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
@@ -26,28 +23,27 @@ class CallOutcome:
     """
 
     test: str = ""
-    call: str = ""
-    expected: str = ""
-    actual: str = ""
+    call: str | None = None
+    expected: str | None = None
+    actual: str | None = None
+    input: str | None = None
 
 
 def find_outcome(verdict: Verdict, tests: str = "") -> CallOutcome:
-    """Return what a failed test expected and got, as far as the texts show.
+    """Return what a failed test expected and got, as far as it is known.
 
-    ``tests`` is the test code of the problem, if it is known.
+    ``tests`` is the test code of the problem, if it is known. Only an assertion has the value that
+    test code expects.
     """
     if verdict.status != "fail":
         return CallOutcome(verdict.failing_test)
     test = complete_test(verdict.failing_test, tests)
     if verdict.reason != "wrong-answer":
-        return CallOutcome(test)
-    if found := GOT.fullmatch(verdict.detail):
-        return CallOutcome(test, verdict.failing_test, found["expected"], found["actual"])
-    expected = find_expected(test)
-    found = GAVE.fullmatch(verdict.detail)
-    return CallOutcome(
-        test, found["call"] if found else "", expected, found["actual"] if found else ""
-    )
+        return CallOutcome(test, verdict.call, input=verdict.input)
+    expected = verdict.expected
+    if expected is None:
+        expected = find_expected(test) or None
+    return CallOutcome(test, verdict.call, expected, verdict.actual, verdict.input)
 
 
 def complete_test(first: str, tests: str) -> str:

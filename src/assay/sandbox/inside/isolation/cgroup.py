@@ -16,42 +16,8 @@ REMOVE_S = 2.0  # the kernel takes a moment to see that a cgroup is empty
 HARNESS = f"{PREFIX}harness"  # where processes go that stand in the way of a subtree
 
 
-class MemoryEvents:
-    """Define how to find out whether the kernel killed a process for lack of memory, and whose."""
-
-    def restart(self) -> None:
-        """Start counting for the next program."""
-        raise NotImplementedError
-
-    def killed_by(self) -> Killer:
-        """Return the limit for which the kernel killed a process of the program."""
-        raise NotImplementedError
-
-
-class TreeLimit(MemoryEvents):
-    """Define a cgroup for the zygote and all that it forks. It is opened while privileged."""
-
-    name = ""
-    clock: Clock
-
-    def enter(self) -> None:
-        """Move the calling process into the cgroup. What it starts is in the cgroup too."""
-        raise NotImplementedError
-
-    def restart(self) -> None:
-        """Start measuring the next program."""
-        raise NotImplementedError
-
-    def peak_bytes(self) -> int:
-        raise NotImplementedError
-
-    def remove(self) -> None:
-        """Remove the cgroup, once its processes have ended."""
-        raise NotImplementedError
-
-
-class VersionOne(TreeLimit):
-    """Limit memory and CPU time in two hierarchies."""
+class VersionOne:
+    """Two cgroups for the zygote and all that it forks: their memory and CPU time."""
 
     name = "cgroup version 1"
 
@@ -70,10 +36,12 @@ class VersionOne(TreeLimit):
         self._folders = [_opened_parent(folder) for folder in folders]
 
     def enter(self) -> None:
+        """Move the calling process into the cgroups. What it starts is in them too."""
         for entry in self._entries:
             os.write(entry, b"0")
 
     def restart(self) -> None:
+        """Start measuring the next program."""
         os.pwrite(self._peak, b"0", 0)
         self.clock.restart()
         self._kills = _count(self._oom, b"oom_kill")
@@ -82,17 +50,19 @@ class VersionOne(TreeLimit):
         return int(os.pread(self._peak, 32, 0))
 
     def killed_by(self) -> Killer:
+        """Return the limit for which the kernel killed a process of the program."""
         if _count(self._oom, b"oom_kill") == self._kills:
             return ""
         # Not by failcnt, which newer kernels do not count.
         return "own limit" if self.peak_bytes() >= self._full else "host"
 
     def remove(self) -> None:
+        """Remove the cgroups, once their processes have ended."""
         _remove(self._folders)
 
 
-class VersionTwo(TreeLimit):
-    """Limit memory, processes and CPU time in one hierarchy."""
+class VersionTwo:
+    """A cgroup for the zygote and all that it forks: their memory, processes and CPU time."""
 
     name = "cgroup version 2"
 
@@ -141,16 +111,20 @@ class VersionTwo(TreeLimit):
         _remove(self._parent)
 
 
+TreeLimit = VersionOne | VersionTwo
+
+
 def open_limit(memory_mb: int, processes: int) -> TreeLimit | None:
     """Return a new cgroup with these limits, or None if this user cannot create one."""
-    for kind in (VersionTwo, VersionOne):
+    kinds: tuple[type[TreeLimit], ...] = (VersionTwo, VersionOne)
+    for kind in kinds:
         with contextlib.suppress(OSError):
             return kind(memory_mb, processes)
     return None
 
 
-class ContainerEvents(MemoryEvents):
-    """Read the memory events of the container around this process, which limits the programs."""
+class ContainerEvents:
+    """The memory events of the container around this process, which limits the programs."""
 
     def __init__(self, descriptor: int) -> None:
         self._events = descriptor
@@ -163,7 +137,7 @@ class ContainerEvents(MemoryEvents):
         return "own limit" if _count(self._events, b"oom_kill") > self._kills else ""
 
 
-def container_events() -> MemoryEvents | None:
+def container_events() -> ContainerEvents | None:
     """Return the events of this container, or None if it does not show them."""
     for path in ("/sys/fs/cgroup/memory/memory.oom_control", "/sys/fs/cgroup/memory.events"):
         with contextlib.suppress(OSError):
@@ -228,17 +202,17 @@ def _subtree() -> str:
         folder = os.path.dirname(folder)
     if weaker:
         return weaker
-    wanted = [
+    controllers_here = [
         name for name in ("memory", "pids", "cpu") if name in _words(f"{own}/cgroup.controllers")
     ]
-    if "memory" not in wanted:
+    if "memory" not in controllers_here:
         raise OSError("no memory controller")
     with contextlib.suppress(FileExistsError):
         os.mkdir(f"{own}/{HARNESS}")
     for process in _words(f"{own}/cgroup.procs"):
         with contextlib.suppress(ProcessLookupError):
             _write(f"{own}/{HARNESS}/cgroup.procs", int(process))
-    _write(f"{own}/cgroup.subtree_control", " ".join(f"+{name}" for name in wanted))
+    _write(f"{own}/cgroup.subtree_control", " ".join(f"+{name}" for name in controllers_here))
     return own
 
 

@@ -23,7 +23,7 @@ SETTLE_S, LOOK_AGAIN_S = 2.0, 0.002
 
 
 class Clock:
-    """Measure CPU seconds since ``start`` from a file whose value only grows."""
+    """CPU seconds since ``start``, from a file whose value only grows."""
 
     def __init__(self, descriptor: int, kind: bytes, start: float = 0.0) -> None:
         self.descriptor, self.kind, self.start = descriptor, kind, start
@@ -59,7 +59,7 @@ class Clock:
 
 
 class PublishedClock(Clock):
-    """Publish the CPU time that the keeper has seen, for tiers without a cgroup."""
+    """The CPU time that the keeper has seen, published for tiers without a cgroup."""
 
     def __init__(self) -> None:
         super().__init__(os.memfd_create("clock"), PUBLISHED)

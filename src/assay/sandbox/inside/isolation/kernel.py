@@ -35,31 +35,23 @@ _NONE = (ctypes.c_uint32 * 6)()
 
 def call(name: str, *arguments: object) -> int:
     """Call a function of the C library. Raise its error as OSError."""
-    result = int(getattr(_libc, name)(*arguments))
-    if result == -1:
-        errno = ctypes.get_errno()
-        raise OSError(errno, f"{name}: {os.strerror(errno)}")
-    return result
+    return _checked(name, getattr(_libc, name)(*arguments))
 
 
 def syscall(what: str, number: int, *arguments: object) -> int:
     """Make a system call by number. Raise its error as OSError."""
-    result = int(_libc.syscall(ctypes.c_long(number), *arguments))
+    return _checked(what, _libc.syscall(ctypes.c_long(number), *arguments))
+
+
+def _checked(what: str, result: int) -> int:
     if result == -1:
         errno = ctypes.get_errno()
         raise OSError(errno, f"{what}: {os.strerror(errno)}")
-    return result
+    return int(result)
 
 
 def prctl(option: int, value: int) -> None:
-    call(
-        "prctl",
-        option,
-        ctypes.c_ulong(value),
-        ctypes.c_ulong(0),
-        ctypes.c_ulong(0),
-        ctypes.c_ulong(0),
-    )
+    call("prctl", option, *(ctypes.c_ulong(number) for number in (value, 0, 0, 0)))
 
 
 def die_with_parent() -> None:
@@ -87,10 +79,10 @@ def unmount(target: str) -> None:
 
 def set_mount_attributes(path: str, attributes: int, recursive: bool) -> None:
     flags = AT_RECURSIVE if recursive else 0
-    wanted = (ctypes.c_uint64 * 4)(attributes, 0, 0, 0)
+    change = (ctypes.c_uint64 * 4)(attributes, 0, 0, 0)
     syscall(
-        "mount_setattr", SYS_MOUNT_SETATTR, AT_FDCWD, path.encode(), flags, wanted,
-        ctypes.sizeof(wanted),
+        "mount_setattr", SYS_MOUNT_SETATTR, AT_FDCWD, path.encode(), flags, change,
+        ctypes.sizeof(change),
     )  # fmt: skip
 
 
@@ -103,8 +95,7 @@ def pivot_root_here() -> None:
 
 def drop_bounding_set() -> None:
     """Make sure that no program started from here can ever gain a capability by exec."""
-    with open("/proc/self/status") as status:
-        bounding = next(int(line.split()[1], 16) for line in status if line.startswith("CapBnd"))
+    bounding = _capabilities("CapBnd")
     for capability in range(bounding.bit_length()):
         # Without CAP_SETPCAP there is nothing that NO_NEW_PRIVS would not also prevent.
         if bounding >> capability & 1 and _libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == -1:
@@ -113,14 +104,14 @@ def drop_bounding_set() -> None:
     prctl(PR_SET_NO_NEW_PRIVS, 1)
 
 
-def _held_capabilities() -> int:
+def _capabilities(kind: str) -> int:
     with open("/proc/self/status") as status:
-        return next(int(line.split()[1], 16) for line in status if line.startswith("CapPrm"))
+        return next(int(line.split()[1], 16) for line in status if line.startswith(kind))
 
 
 def keep_capabilities(*numbers: int) -> None:
     """Give up all capabilities except these."""
-    bits = sum(1 << number for number in numbers) & (_held_capabilities() if numbers else 0)
+    bits = sum(1 << number for number in numbers) & (_capabilities("CapPrm") if numbers else 0)
     low, high = bits & 0xFFFFFFFF, bits >> 32
     # Two sets of (effective, permitted, inheritable): the low 32 capabilities, then the high ones.
     call("capset", _CAPABILITIES, (ctypes.c_uint32 * 6)(low, low, 0, high, high, 0))
@@ -153,7 +144,7 @@ def drop_privileges(uid: int | None) -> None:
 
 
 class NamespaceInit:
-    """Start the first process of a pid namespace, which sleeps until all in it are killed.
+    """The first process of each pid namespace, which sleeps until all in it are killed.
 
     It shares this process's memory and calls ``pause`` of the C library on its own stack. That
     costs 50 us, while a fork of Python costs 600. Zombies wait in its namespace until that ends;
@@ -177,10 +168,7 @@ class NamespaceInit:
         try:
             # The descriptors are shared too: copies would stay open for as long as it lives.
             flags = CLONE_VM | CLONE_FILES | signal.SIGCHLD
-            pid = int(self._clone(self._function, self._top, flags, None))
-            if pid == -1:
-                errno = ctypes.get_errno()
-                raise OSError(errno, f"clone: {os.strerror(errno)}")
+            pid = _checked("clone", self._clone(self._function, self._top, flags, None))
             # Not by its pid: a process that cannot be inspected does not show its namespaces.
             name = "self/ns/pid_for_children"
             return pid, os.open(name, os.O_RDONLY, dir_fd=self._proc)
@@ -189,7 +177,7 @@ class NamespaceInit:
 
 
 class Forker:
-    """Fork this process into a child of its parent, and learn nothing about the child.
+    """A fork of this process that its parent gets, so that nothing of the child is known here.
 
     ``os.fork`` would make this process the parent, which then has to hold pids and exit codes.
     """

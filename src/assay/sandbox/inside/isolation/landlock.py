@@ -33,7 +33,7 @@ def version() -> int:
 
 
 class Rules:
-    """Restrict access to files. Prepared once, so that each program only has to enter it.
+    """Restrictions of access to files. Prepared once, so that each program only has to enter it.
 
     ``listed`` are folders whose names can be listed, including everything below. ``alone`` also
     forbids TCP, and signals or abstract sockets to processes outside, for tiers without a namespace

@@ -1,12 +1,17 @@
-"""Enter namespaces, and a root folder that holds only what Python needs."""
+"""Enter namespaces, and a root folder that holds only what Python needs.
+
+Where an environment allows it, programs also get a loopback network, for tests that start a server
+and talk to it, and a /proc with their own processes and the machine's figures.
+"""
 
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Callable, Container
 
-from . import kernel, loopback, proc, visible
-from .kernel import MS_BIND, MS_NODEV, MS_NOSUID, MS_PRIVATE, MS_REC
+from . import kernel, visible
+from .kernel import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_PRIVATE, MS_REC
 
 ALL_NAMESPACES = (
     kernel.CLONE_NEWNS | kernel.CLONE_NEWPID | kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC
@@ -20,6 +25,13 @@ SCRATCH = f"{SCRATCH_RULE}/tmp"
 PROC = "/proc"
 INODES = 4096
 EMPTY = "size=4k,nr_inodes=1,mode=555"
+# What psutil reads: processors, memory and load. Nothing about other processes.
+FIGURES = ("cpuinfo", "loadavg", "meminfo", "stat", "uptime")
+PROC_FLAGS = MS_NOSUID | MS_NODEV | MS_NOEXEC
+HOSTS = "127.0.0.1 localhost\n"
+SIOCSIFFLAGS, IFF_UP = 0x8914, 1
+# A closed connection must not keep its port from the next program, nor tell it anything.
+REMEMBERED = "/proc/sys/net/ipv4/tcp_max_tw_buckets"
 
 
 def enter_namespaces(*, through_user_namespace: bool) -> None:
@@ -47,9 +59,9 @@ def enter_private_root(
     """Leave the host's files: read-only system and Python folders, own /proc, small /tmp."""
     build({path: path for path in shown}, hidden)
     if "loopback" in allowed:
-        loopback.switch_on(STAGING)
+        switch_on_loopback(STAGING)
     os.makedirs(STAGING + PROC)
-    proc.mount(STAGING + PROC, whole="figures" in allowed)
+    mount_proc(STAGING + PROC, whole="figures" in allowed)
     os.makedirs(STAGING + SCRATCH)
     mount_scratch(STAGING + SCRATCH, files_mb)
     for name in ("/tmp", "/dev/shm"):
@@ -104,6 +116,48 @@ def renew_scratch(files_mb: int) -> None:
     """Replace the folder in one step, however deep or full it is. Inode numbers restart."""
     kernel.unmount(SCRATCH)
     mount_scratch(SCRATCH, files_mb)
+
+
+def switch_on_loopback(root: str) -> None:
+    """Start the loopback device of a new network namespace. ``root`` is the future root folder."""
+    import fcntl  # costs every fork pages, which workers without a loopback need not pay for
+    import socket
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", IFF_UP))
+    with open(REMEMBERED, "w") as setting:
+        setting.write("0")
+    os.makedirs(f"{root}/etc", exist_ok=True)
+    with open(f"{root}/etc/hosts", "w") as hosts:
+        hosts.write(HOSTS)
+
+
+def mount_proc(target: str, *, whole: bool) -> None:
+    """Mount /proc in a folder of the future root, for the keeper, which watches the processes.
+
+    Without ``whole``, the machine's figures are left out. In a user namespace the kernel allows a
+    whole /proc for programs only where one is visible already.
+    """
+    kernel.mount("proc", target, "proc", PROC_FLAGS, "" if whole else "subset=pid")
+
+
+def mount_proc_for_program() -> None:
+    """Mount /proc in the pid namespace of a program. Its first process is not shown."""
+    kernel.mount("proc", PROC, "proc", PROC_FLAGS, "hidepid=2")
+    cover_all_but_figures(PROC)
+
+
+def cover_all_but_figures(target: str) -> None:
+    """Hide all of a /proc except processes and the machine's figures."""
+    for entry in os.scandir(target):
+        if entry.name.isdecimal() or entry.name in FIGURES or entry.is_symlink():
+            continue
+        if entry.is_dir():
+            kernel.mount("tmpfs", entry.path, "tmpfs", PROC_FLAGS, EMPTY)
+        else:
+            kernel.mount(os.devnull, entry.path, "", MS_BIND)
+            covered = kernel.MOUNT_ATTR_RDONLY | kernel.MOUNT_ATTR_NODEV
+            kernel.set_mount_attributes(entry.path, covered, recursive=False)
 
 
 def _bind_read_only(source: int, target: str, *, device: bool) -> None:

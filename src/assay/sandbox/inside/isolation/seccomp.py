@@ -104,7 +104,7 @@ Instruction = tuple[int, int, int, int]  # code, jump if true, jump if false, va
 
 
 class Filter:
-    """Bind the process that installs the filter, and all it starts, for good."""
+    """A filter that binds the process which installs it, and all it starts, for good."""
 
     def __init__(self, program: list[Instruction]) -> None:
         packed = b"".join(struct.pack("HBBI", *instruction) for instruction in program)

@@ -25,7 +25,7 @@ def exact_cpu_s(pid: int) -> float:
 
 
 class Tree:
-    """Read processes through a descriptor of /proc, which the programs' own root may lack."""
+    """Processes, read through a descriptor of /proc, which the programs' own root may lack."""
 
     def __init__(self) -> None:
         self.proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
@@ -40,13 +40,13 @@ class Tree:
 
     def descendants(self, most: int) -> list[int]:
         """Return the processes below this one, adopted ones included: ``most`` and a few more."""
-        found: list[int] = []
+        pids: list[int] = []
         waiting = ["self"]
-        while waiting and len(found) <= most:
+        while waiting and len(pids) <= most:
             for child in self._children(waiting.pop()):
-                found.append(child)
+                pids.append(child)
                 waiting.append(str(child))
-        return found
+        return pids
 
     def threads(self, pids: Iterable[int]) -> int:
         """Count the threads of these processes."""

@@ -52,7 +52,7 @@ def python_folders() -> list[str]:
 def hidden_folders(shown: Iterable[str]) -> list[str]:
     """Return the package folders below ``shown``, except those of an environment."""
     environment = [] if sys.flags.no_site else [os.path.realpath(sys.prefix)]
-    found = {
+    packages = {
         os.path.realpath(f"{place}/{name}")
         for folder in shown
         for parts in PACKAGE_PLACES
@@ -60,7 +60,7 @@ def hidden_folders(shown: Iterable[str]) -> list[str]:
         for name in PACKAGES
         if os.path.isdir(f"{place}/{name}")
     }
-    return sorted(path for path in found if not is_below(path, environment))
+    return sorted(path for path in packages if not is_below(path, environment))
 
 
 def refuse_private(private: Iterable[str], shown: list[str], hidden: list[str]) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, NoReturn
 
-from . import calling, wire
+from . import judge, wire
 
 FLUSH_S = 0.002  # many short calls share a message
 LOOKS = 16  # at a call, in its CPU limit
@@ -29,7 +29,7 @@ def serve(
     channel: int,
 ) -> NoReturn:
     """Load the program, then answer until the other side needs no more."""
-    unloaded = calling.load(namespace, program, adapter)
+    unloaded = judge.load(namespace, program, adapter)
     answers = Answers(channel)
     if call_cpu_s:
         wire.send(channel, [])  # the time for loading is not the first call's
@@ -41,15 +41,15 @@ def serve(
                 answers.add(unloaded)
                 continue
             answers.calling = True
-            answer = calling.result(namespace, entry_point, positional, named, to_data)
+            answer = judge.call(namespace, entry_point, positional, named, to_data)
             answers.calling = False
             answers.add(answer)
-        calling.flush_output()
+        judge.flush_output()
         answers.flush()
 
 
 class Answers:
-    """Send answers. Those before a long call do not wait for it."""
+    """Answers on their way. Those before a long call do not wait for it."""
 
     def __init__(self, channel: int) -> None:
         self._channel = channel

@@ -1,10 +1,20 @@
-"""Read from test code, without running it, which calls of a function it will make."""
+"""Read which calls of a function test code will make, and make it go on after a failure.
+
+Code that goes on makes the same calls as if there had been no failure. Some calls still depend on
+answers because the tests say so: calls below an ``if`` or ``while``, after a failed assertion in a
+``try``, and in the later parts of ``a == b == c``.
+"""
 
 from __future__ import annotations
 
 import ast
+import contextlib
+from collections.abc import Callable, Iterator
+from itertools import islice
+from types import CodeType
 from typing import Any
 
+from . import judge
 from .plain import encode
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]  # positional and named arguments
@@ -16,6 +26,21 @@ BENT = (
     ast.Lambda, ast.IfExp, ast.BoolOp, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
     ast.NamedExpr,
 )  # fmt: skip
+
+NOTE = "__assay_note__"  # called with each error that would have ended the tests
+CHOOSE, DECIDE = "__assay_choose__", "__assay_decide__"
+MOST_ITEMS = 10_000  # of a generator that all() or any() would have left
+(HANDLED,) = ast.parse(
+    f"try: pass\nexcept Exception as __assay_error__: {NOTE}(__assay_error__)"
+).body
+# Definitions, and statements that must stay in their place.
+LEFT_ALONE = (
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Global,
+    ast.Nonlocal,
+)  # fmt: skip
+CATCHING = (ast.Try, ast.TryStar, ast.With)
+UNMOVABLE = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)  # not into a lambda
+STOPS = {"all": False, "any": True}
 
 
 def calls(code: str, name: str) -> list[Call]:
@@ -71,28 +96,28 @@ def _is_constant(node: ast.expr) -> bool:
 
 def _calls(code: str, name: str) -> list[ast.Call]:
     statements, inner_name = inside_check(ast.parse(code).body, name)
-    if inner_name != name and any(_mentions(statement, name) for statement in statements):
+    if inner_name != name and any(_mentions(statement, {name}) for statement in statements):
         return []  # it goes by both names
     name = inner_name
-    found: list[ast.Call] = []
+    nodes: list[ast.Call] = []
     for statement in statements:
-        if not _mentions(statement, name):
+        if not _mentions(statement, {name}):
             continue
         if not isinstance(statement, STRAIGHT) or any(
             isinstance(node, BENT) for node in ast.walk(statement)
         ):
             return []
-        made = [
+        in_statement = [
             node
             for node in ast.walk(statement)
             if isinstance(node, ast.Call) and _is_name(node.func, name)
         ]
-        if len(made) != sum(_is_name(node, name) for node in ast.walk(statement)):
+        if len(in_statement) != sum(_is_name(node, name) for node in ast.walk(statement)):
             return []  # the function is used for something else than a call
-        if isinstance(statement, ast.Assert) and statement.msg and _mentions(statement.msg, name):
+        if isinstance(statement, ast.Assert) and statement.msg and _mentions(statement.msg, {name}):
             return []
-        found += sorted(made, key=_position)
-    return found
+        nodes += sorted(in_statement, key=_position)
+    return nodes
 
 
 def inside_check(statements: list[ast.stmt], name: str) -> tuple[list[ast.stmt], str]:
@@ -120,9 +145,126 @@ def _is_name(node: ast.AST, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name
 
 
-def _mentions(node: ast.AST, name: str) -> bool:
-    return any(_is_name(inner, name) for inner in ast.walk(node))
+def _mentions(node: ast.AST, names: set[str]) -> bool:
+    return any(isinstance(inner, ast.Name) and inner.id in names for inner in ast.walk(node))
 
 
 def _position(node: ast.expr) -> tuple[int, int]:
     return node.lineno, node.col_offset
+
+
+def compile_unstopped(code: str, name: str) -> CodeType:
+    """Compile tests of ``name`` so that the first failed statement does not end them."""
+    tree = ast.parse(code)
+    statements, inner_name = inside_check(tree.body, name)
+    inside_functions = not any(isinstance(node, CATCHING) for node in ast.walk(tree))
+    statements[:] = _Unstopped(_calling(tree, {name, inner_name}), inside_functions).all(statements)
+    return compile(tree, judge.TESTS, "exec", dont_inherit=True)
+
+
+def choose(stop: bool, *operands: Callable[[], Any]) -> Any:
+    """Return what ``or`` (stops at true) or ``and`` returns, but evaluate every operand."""
+    chosen, error, stopped = None, None, False
+    for operand in operands:
+        try:
+            value = operand()
+        except Exception as raised:
+            if not stopped:
+                error, stopped = raised, True
+            continue
+        if not stopped:
+            chosen, stopped = value, bool(value) is stop
+    if error:
+        raise error
+    return chosen
+
+
+def decide(stop: bool, items: Iterator[Any]) -> bool:
+    """Return what ``any`` (stops at true) or ``all`` returns, but evaluate every item."""
+    stopped = next((True for item in items if bool(item) is stop), False)
+    with contextlib.suppress(Exception):
+        for _ in islice(items, MOST_ITEMS):
+            pass
+    return stopped is stop
+
+
+HELPERS = {CHOOSE: choose, DECIDE: decide}  # the compiled code needs these and ``NOTE``
+
+
+def _calling(tree: ast.Module, names: set[str]) -> set[str]:
+    """Return the names by which tests call the program: its own, and functions that use it."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    while more := {f.name for f in functions if _mentions(f, names)} - names:
+        names |= more
+    return names
+
+
+class _Unstopped(ast.NodeTransformer):
+    """Statements rewritten so that no answer decides whether the next call is made."""
+
+    def __init__(self, names: set[str], inside_functions: bool) -> None:
+        """Set up rewriting.
+
+        ``inside_functions``: the tests catch no errors of their own functions, so their statements
+        can be rewritten too.
+        """
+        self._names, self._inside_functions = names, inside_functions
+
+    def all(self, statements: list[ast.stmt]) -> list[ast.stmt]:
+        return [self._guarded(part) for statement in statements for part in _parts(statement)]
+
+    def _guarded(self, statement: ast.stmt) -> ast.stmt:
+        if isinstance(statement, ast.FunctionDef) and _mentions(statement, self._names):
+            if self._inside_functions:
+                statement.body = self.all(statement.body)
+            self.generic_visit(statement)
+        if isinstance(statement, LEFT_ALONE):
+            return statement
+        # A ``try`` of the tests catches errors itself: its body stays as it is.
+        if isinstance(statement, ast.For | ast.While | ast.If | ast.With):
+            statement.body = self.all(statement.body)
+        if isinstance(statement, ast.For | ast.While | ast.If):
+            statement.orelse = self.all(statement.orelse)
+        assert isinstance(HANDLED, ast.Try)
+        whole = ast.Try([self.visit(statement)], HANDLED.handlers, [], [])
+        return ast.fix_missing_locations(ast.copy_location(whole, statement))
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        """Drop a message that calls the program, which happens only after a wrong answer."""
+        if node.msg and _mentions(node.msg, self._names):
+            node.msg = None
+        return self.generic_visit(node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        self.generic_visit(node)
+        later = [value for value in node.values[1:] if _mentions(value, self._names)]
+        if not later or any(isinstance(inner, UNMOVABLE) for inner in ast.walk(node)):
+            return node
+        nothing = ast.arguments([], [], None, [], [], None, [])
+        operands = [ast.Lambda(nothing, value) for value in node.values]
+        stop = ast.Constant(isinstance(node.op, ast.Or))
+        return ast.copy_location(_call(CHOOSE, [stop, *operands]), node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        match node:
+            case ast.Call(ast.Name(function), [ast.GeneratorExp() as items], []) if (
+                function in STOPS and _mentions(items, self._names)
+            ):
+                stop = ast.Constant(STOPS[function])
+                return ast.copy_location(_call(DECIDE, [stop, items]), node)
+        return node
+
+
+def _call(name: str, arguments: list[ast.expr]) -> ast.Call:
+    return ast.Call(ast.Name(name, ast.Load()), arguments, [])
+
+
+def _parts(statement: ast.stmt) -> Iterator[ast.stmt]:
+    """Yield ``assert a and b`` as two: the second call must not depend on the first result."""
+    match statement:
+        case ast.Assert(ast.BoolOp(ast.And(), values), message):
+            for value in values:
+                yield ast.copy_location(ast.Assert(value, message), statement)
+        case _:
+            yield statement

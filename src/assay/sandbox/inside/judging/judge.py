@@ -1,6 +1,7 @@
-"""Run a program and its tests in this interpreter, and report the outcome.
+"""Run a program in this interpreter: with its tests, or by calls from elsewhere.
 
-Sharing the interpreter is what a verdict's ``integrity: shared`` means.
+Sharing the interpreter with the tests is what a verdict's ``integrity: shared`` means. Separated
+tests load the program once, then call it with plain data.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import errno
 import sys
 import types
 from collections.abc import Callable
+from typing import Any
 
 from .messages import Result
 
@@ -56,6 +58,57 @@ def judge(namespace: dict[str, object], program: str, tests: types.CodeType, tex
     return PASSED
 
 
+def load(
+    namespace: dict[str, object], program: str, adapter: types.CodeType | None = None
+) -> dict[str, str] | None:
+    """Load the program, then the adapter. Return what went wrong, if anything did."""
+    try:
+        code = compiled(program, PROGRAM)
+    except NOT_PYTHON as error:
+        return {"raised": "", "reason": "syntax", "detail": describe(error)}
+    try:
+        exec(code, namespace)
+        if adapter is not None:
+            exec(adapter, namespace)
+    except BaseException as error:
+        return {**failure_of(error), "raised": ""}  # not by a call
+    return None
+
+
+def flush_output() -> None:
+    """Write out what the program has printed so far: its process may end without notice."""
+    try:
+        sys.stdout.flush()
+    except BaseException:  # closed, or an object of the program's own: nothing to show then
+        return
+
+
+def call(
+    namespace: dict[str, object],
+    entry_point: str,
+    positional: Any,
+    named: Any,
+    encode: Callable[[Any], Any],
+) -> Any:
+    """Call the function. Return its result in a list, or how it failed."""
+    try:
+        if entry_point not in namespace:
+            raise NameError(f"name {entry_point!r} is not defined")
+        function: Any = namespace[entry_point]
+        result = function(*positional, **named)
+    except BaseException as error:
+        return failure_of(error)
+    try:
+        return [encode(result)]
+    except BaseException:  # its own methods fail, or lie about its type
+        return [{"opaque": type(result).__name__}]
+
+
+def failure_of(error: BaseException) -> dict[str, str]:
+    reason, detail = explain_error(error)
+    return {"raised": type(error).__name__, "reason": reason, "detail": detail}
+
+
 def compiled(source: str, name: str) -> types.CodeType:
     return compile(source, name, "exec", dont_inherit=True)
 
@@ -97,9 +150,11 @@ REASONS = {
 }  # fmt: skip
 
 
-def fail(why: str, detail: str, failing_test: str = "") -> Result:
+def fail(why: str, detail: str, failing_test: str = "", **compared: Any) -> Result:
+    """Return a failure. ``compared`` are texts of what the tests called, expected and got."""
     reason = why if why in REASONS else "exception"
-    return Result("fail", reason, detail[:DETAIL_LIMIT], failing_test[:DETAIL_LIMIT])
+    bounded = {name: text and text[:DETAIL_LIMIT] for name, text in compared.items()}
+    return Result("fail", reason, detail[:DETAIL_LIMIT], failing_test[:DETAIL_LIMIT], **bounded)
 
 
 def _frames(error: BaseException) -> list[tuple[str, int]]:

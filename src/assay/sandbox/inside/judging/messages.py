@@ -15,7 +15,7 @@ TEXTS: Final = 4  # fields of a result that a program's own process may report
 
 
 class Task(NamedTuple):
-    """Hold a program with its tests, or without if these are elsewhere."""
+    """A program with its tests, or without if these are elsewhere."""
 
     preamble: str
     program: str
@@ -25,7 +25,7 @@ class Task(NamedTuple):
 
 
 class Texts(NamedTuple):
-    """Hold cases that are pairs of texts: an input, and the expected output."""
+    """Cases that are pairs of texts: an input, and the expected output."""
 
     style: str  # stdin, calls
     comparison: str
@@ -34,7 +34,7 @@ class Texts(NamedTuple):
 
 
 class TestBody(NamedTuple):
-    """Hold tests that call a program from elsewhere: code, which also compares cases."""
+    """Tests that call a program from elsewhere: code, which also compares cases."""
 
     entry_point: str
     code: str
@@ -45,7 +45,7 @@ class TestBody(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """Hold how the run of one case ended. ``reason`` is empty if the program ended by itself."""
+    """The end of the run of one case. ``reason`` is empty if the program ended by itself."""
 
     reason: str
     detail: str
@@ -53,7 +53,7 @@ class Ended(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Count the cases of one group, and those that the program got right."""
+    """The number of cases of one group, and of those that the program got right."""
 
     name: str
     right: int
@@ -61,7 +61,7 @@ class Group(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """Describe how a call of a program failed. ``raised`` is empty if it did not even load."""
+    """The way a call of a program failed. ``raised`` is empty if it did not even load."""
 
     raised: str
     reason: str
@@ -69,7 +69,7 @@ class Failure(NamedTuple):
 
 
 class Result(NamedTuple):
-    """Hold what tests say about a program: a verdict, or how far they came."""
+    """The outcome of the tests of a program: a verdict, or how far they came."""
 
     status: Status
     reason: str = ""
@@ -78,6 +78,12 @@ class Result(NamedTuple):
     groups: tuple[Group, ...] = ()
     outputs: dict[str, list[Any]] | None = None  # by group, as plain data
     slowest_s: float = 0.0  # time of the slowest call
+    # Only tests in a separate process report these, each a bounded text.
+    call: str | None = None
+    expected: str | None = None
+    actual: str | None = None
+    difference: str | None = None
+    input: str | None = None
 
 
 def read_texts(data: tuple[Any, ...]) -> Texts:

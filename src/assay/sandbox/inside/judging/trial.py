@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, NoReturn, Protocol
 
-from . import foresee, judge, unstopped, wire
+from . import foresee, judge, wire
 from .messages import Failure, Group, Result, TestBody
 from .plain import STEERING, decode, encode, has_opaque
 
@@ -20,11 +20,11 @@ Answer = tuple[Any, Failure | None]  # a value, or a failure
 
 
 class EndedError(Exception):
-    """Report that the program is gone, or sends what no honest one sends."""
+    """The program is gone, or sends what no honest one sends."""
 
 
 class SteeringError(Exception):
-    """Stand for an exception of the program that would steer the tests' own control flow.
+    """An exception of the program that would steer the tests' own control flow.
 
     A StopIteration ends a ``map`` or ``filter`` of the tests early and without a failure. No test
     can name this class, so none takes it for an expected error.
@@ -32,11 +32,11 @@ class SteeringError(Exception):
 
 
 class StopError(BaseException):
-    """End the tests, whatever they catch. ``Calls.stopped`` is the result."""
+    """The end of the tests, whatever they catch. ``Calls.stopped`` is the result."""
 
 
 class Channel(Protocol):
-    """Define calls of one program."""
+    """Calls of one program."""
 
     def send(self, calls: bytes, count: int) -> None: ...
 
@@ -56,16 +56,8 @@ def checked(answer: Any) -> Answer:
         raise EndedError from error
 
 
-def prepare_tests(body: TestBody) -> Tests:
-    """Make tests ready to run."""
-    try:
-        return CodeTests(body) if body.inputs is None else CaseTests(body)
-    except Exception as error:
-        return UnfitTests(error)
-
-
 class CodeTests:
-    """Run tests that are code, in which the program's function is a callable name.
+    """Tests that are code, in which the program's function is a callable name.
 
     They continue after a failure. A program that is not called again would know that its last
     answer was wrong, and could tell the next sample.
@@ -80,7 +72,7 @@ class CodeTests:
             self._requests = wire.dump_recipes(foresee.recipes(self._text, self._name))
         else:
             self._requests = wire.dump_calls(list(self._foreseen))
-        compiled = judge.compiled if self._foreseen else unstopped.compiled
+        compiled = judge.compiled if self._foreseen else foresee.compile_unstopped
         self._code = compiled(self._text, judge.TESTS if self._foreseen else self._name)
 
     def run(self, channel: Channel) -> Result:
@@ -93,7 +85,7 @@ class CodeTests:
 
         namespace = judge.prepared(self._preamble)
         namespace[self._name] = calls
-        namespace.update({unstopped.NOTE: note, **unstopped.HELPERS})
+        namespace.update({foresee.NOTE: note, **foresee.HELPERS})
         try:
             if self._foreseen:
                 channel.send(self._requests, len(self._foreseen))
@@ -111,7 +103,7 @@ class CodeTests:
 
 
 class Calls:
-    """Stand for the program's function in the tests."""
+    """The program's function, as the tests see it."""
 
     def __init__(self, name: str, channel: Channel, foreseen: list[foresee.Call]) -> None:
         self._name, self._channel, self._foreseen = name, channel, deque(foreseen)
@@ -135,7 +127,7 @@ class Calls:
                 self._stop(_unfit(f"an unforeseen call of {self._name}"))
             self._value, self._failure = self._channel.answer()
         except EndedError:
-            self._stop(Result("ended", failing_test=self._shown()))
+            self._stop(Result("ended", failing_test=self._shown(), call=self._shown()))
         if self._failure is None:
             self._answered = True
             return self._value
@@ -151,7 +143,8 @@ class Calls:
         """
         why = f"{self._name} is called with more than plain data"
         if self._answered:
-            return judge.fail("wrong-answer", f"{why}, made of its answers", self._shown())
+            call = self._shown()
+            return judge.fail("wrong-answer", f"{why}, made of its answers", call, call=call)
         return _unfit(why)
 
     def hear_the_rest(self) -> None:
@@ -164,12 +157,12 @@ class Calls:
 
     def failed(self, error: Exception, failing_test: str) -> Result:
         """Return what the tests said about the last call."""
+        call = self._shown() if self.made else None
         if self._failure and error is self._raised:
-            return judge.fail(self._failure.reason, self._failure.detail, failing_test)
+            return judge.fail(self._failure.reason, self._failure.detail, failing_test, call=call)
         reason, detail = judge.explain_error(error)
-        if self.made and self._failure is None:
-            detail = f"{detail}: {self._shown()} gave {_shown(self._value)}"
-        return judge.fail(reason, detail, failing_test)
+        actual = _shown(self._value) if self.made and self._failure is None else None
+        return judge.fail(reason, detail, failing_test, call=call, actual=actual)
 
     def _stop(self, result: Result) -> NoReturn:
         self.stopped = self.stopped or result
@@ -180,7 +173,7 @@ class Calls:
 
 
 class CaseTests:
-    """Run tests that are data. The code of the tests decides what matches.
+    """Tests that are data. The code of the tests decides what matches.
 
     If it has a function ``read_arguments``, that makes arguments of an input: a few characters can
     stand for a list of millions. A function ``explain`` says why a value is wrong, if that does not
@@ -192,7 +185,7 @@ class CaseTests:
         namespace = judge.prepared(judge.compiled(body.preamble, judge.PREAMBLE))
         exec(judge.compiled(body.code, judge.TESTS), namespace)
         self._matcher: Any = namespace["matcher"]
-        self._explain: Any = namespace.get("explain", _compare)  # why a value is wrong
+        self._explain: Any = namespace.get("explain")  # why a value is wrong
         read: Any = namespace.get("read_arguments", decode)
         inputs, expected = body.inputs or {}, body.expected or {}
         self._inputs = {group: list(map(read, calls)) for group, calls in inputs.items()}
@@ -223,7 +216,8 @@ class CaseTests:
                         return verdict._replace(groups=self._groups(right))
         except EndedError:
             if verdict is judge.PASSED:
-                verdict = Result("ended", failing_test=_shown_call(self._name, arguments, {}))
+                call = _shown_call(self._name, arguments, {})
+                verdict = Result("ended", failing_test=call, call=call)
         return verdict._replace(groups=self._groups(right))
 
     def _groups(self, right: dict[str, int]) -> tuple[Group, ...]:
@@ -239,11 +233,11 @@ class CaseTests:
                 for arguments in calls:  # one by one, to see how long each takes
                     started = time.monotonic()
                     channel.send(wire.dump_calls([(arguments, {})]), 1)
-                    got, failure = channel.answer()
+                    value, failure = channel.answer()
                     slowest_s = max(slowest_s, time.monotonic() - started)
                     if failure:
-                        return self._wrong(arguments, None, got, failure)
-                    found[group].append(encode(got))
+                        return self._wrong(arguments, None, value, failure)
+                    found[group].append(encode(value))
         except EndedError:
             return Result("ended")
         return judge.PASSED._replace(outputs=found, slowest_s=slowest_s)
@@ -252,17 +246,22 @@ class CaseTests:
         self, arguments: list[Any], expected: Any, got: Any, failure: Failure | None
     ) -> Result:
         call = _shown_call(self._name, arguments, {})
-        if failure is None:
-            try:
+        if failure and failure.raised:
+            return judge.fail(failure.reason, failure.detail, call, call=call)
+        if failure:  # it did not even load
+            return judge.fail(failure.reason, failure.detail)
+        if self._explain is not None:
+            with contextlib.suppress(Exception):  # it may expect a number
                 why = str(self._explain(arguments, expected, got))
-            except Exception:  # it may expect a number
-                why = _compare(arguments, expected, got)
-            return judge.fail("wrong-answer", why, call)
-        return judge.fail(failure.reason, failure.detail, call if failure.raised else "")
+                return judge.fail("wrong-answer", why, call, call=call)
+        return judge.fail(
+            "wrong-answer", "", call, call=call, expected=_shown(expected), actual=_shown(got),
+            difference=_difference(expected, got) or None,
+        )  # fmt: skip
 
 
 class UnfitTests:
-    """Stand for tests that cannot be run at all."""
+    """Tests that cannot be run at all."""
 
     def __init__(self, error: Exception) -> None:
         self._error = f"the benchmark's own tests fail: {type(error).__name__}: {error}"
@@ -306,19 +305,18 @@ def _shown(value: Any) -> str:
         return f"<{type(value).__name__}>"
 
 
-def _compare(_arguments: list[Any], expected: Any, got: Any) -> str:
-    """Return both values, and where they differ if that is not in the text.
+def _difference(expected: Any, got: Any) -> str:
+    """Return where two values differ, or an empty text if their own texts show it.
 
     Texts are compared, not values: a program chooses what is slow to compare.
     """
-    wanted, found = _shown(expected), _shown(got)
-    both = f"expected {wanted}, got {found}"
-    if wanted != found and max(len(wanted), len(found)) < SHORT:
-        return both
+    expected_text, actual_text = _shown(expected), _shown(got)
+    if expected_text != actual_text and max(len(expected_text), len(actual_text)) < SHORT:
+        return ""
     place = ""
     while type(expected) is type(got) and isinstance(expected, (list, tuple)):
         if len(expected) != len(got):
-            return f"{both} ({len(got)} items instead of {len(expected)}{place and ' at ' + place})"
+            return f"{len(got)} items instead of {len(expected)}{place and ' at ' + place}"
         pairs = enumerate(zip(expected, got, strict=True))
         unequal = next(((n, a, b) for n, (a, b) in pairs if _text(a) != _text(b)), None)
         if unequal is None:
@@ -330,10 +328,10 @@ def _compare(_arguments: list[Any], expected: Any, got: Any) -> str:
         place += f"[{number}]"
         expected, got = expected[number : number + NEAR], got[number : number + NEAR]
     if place:
-        return f"{both} (at {place}: {_shown(expected)}, {_shown(got)})"
+        return f"at {place}: {_shown(expected)}, {_shown(got)}"
     if type(expected) is not type(got):
-        return f"{both} ({type(got).__name__} instead of {type(expected).__name__})"
-    return f"{both} (the task's own comparison does not accept it)" if wanted == found else both
+        return f"{type(got).__name__} instead of {type(expected).__name__}"
+    return "the task's own comparison does not accept it" if expected_text == actual_text else ""
 
 
 def _text(value: Any) -> str:
@@ -346,6 +344,3 @@ def _text(value: Any) -> str:
 def shorten(text: str, most: int = SHORT) -> str:
     """Return the beginning and the end of a text that is too long to be shown."""
     return text if len(text) <= most else f"{text[: most // 2]} … {text[-most // 2 :]}"
-
-
-Tests = CodeTests | CaseTests | UnfitTests

@@ -1,4 +1,4 @@
-"""Send messages through pipes: four bytes of length, then JSON."""
+"""Send messages through pipes: four bytes of length, then JSON. Cache what both sides know."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import marshal
 import os
 import struct
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from . import plain
 
@@ -14,6 +14,28 @@ Call = tuple[Any, ...]  # positional and named arguments
 MAX_LENGTH = (1 << 32) - 1
 FRAME = struct.Struct(">cI")
 AT_ONCE = 1 << 16
+ROOM = 8 << 20
+K = TypeVar("K")
+T = TypeVar("T")
+
+
+class Latest(Generic[K, T]):
+    """The latest items whose sizes fit into a room, the same ones on both sides of a pipe.
+
+    Only the order in which they were added decides which these are.
+    """
+
+    def __init__(self, room: int = ROOM) -> None:
+        self._room = room
+        self.items: dict[K, T] = {}
+        self._sizes: dict[K, int] = {}
+
+    def add(self, key: K, item: T, size: int) -> None:
+        self.items[key] = item
+        self._sizes[key] = size
+        while len(self.items) > 1 and sum(self._sizes.values()) > self._room:
+            oldest = next(iter(self.items))
+            del self.items[oldest], self._sizes[oldest]
 
 
 def dumps(message: Any) -> bytes:

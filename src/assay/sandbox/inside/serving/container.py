@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 
-from ..isolation.work import LOOK_EVERY_S, Busy
+from ..isolation.machine import LOOK_EVERY_S, Busy
 from ..judging import wire
 from .messages import TESTS_TOO_SLOW
 
@@ -24,7 +24,7 @@ LINK = 200  # the descriptor of a server's end of what is between the two
 
 
 class BusyError(Exception):
-    """Report that the tests have used up their CPU time."""
+    """The tests have used up their CPU time."""
 
 
 def main() -> None:

@@ -13,8 +13,8 @@ from typing import Any
 from ..isolation.clock import TURN, PublishedClock
 from ..isolation.machine import Machine
 from ..judging import judge, wire
-from ..judging.latest import Latest
 from ..judging.messages import Result
+from ..judging.wire import Latest
 from . import sample
 from .messages import Limits, Seen, read_order
 from .place import Place
@@ -29,7 +29,7 @@ CREDENTIALS = struct.Struct("iII")
 
 
 class Process:
-    """Hold a forked process that waits until it learns what to run."""
+    """A forked process that waits until it learns what to run."""
 
     kind = SHARED
 
@@ -37,15 +37,15 @@ class Process:
         self.control, theirs = _socket.socketpair()
         self.control.setsockopt(_socket.SOL_SOCKET, _socket.SO_PASSCRED, 1)
         self.control.settimeout(START_S)
-        given = [theirs.fileno(), *self._open()]
+        descriptors = [theirs.fileno(), *self._open()]
         # Tests in another process call the program through a channel.
         self.oracles: _socket.socket | None = None
         self.channel: _socket.socket | None = None
         if apart:
             self.oracles, self.channel = _socket.socketpair()
-            given.append(self.channel.fileno())
+            descriptors.append(self.channel.fileno())
         try:
-            place.start(SEPARATED if apart else self.kind, given)
+            place.start(SEPARATED if apart else self.kind, descriptors)
         finally:
             theirs.close()
             self._close_theirs()
@@ -65,11 +65,11 @@ class Process:
         pid, said = 0, b""
         try:
             # Most messages fit into the socket's buffer. The rest waits until the other side reads.
-            sent = self.control.send(message[:FITTING])
+            count = self.control.send(message[:FITTING])
             pid, said = self._first_word()
             self.control.settimeout(None)
-            if said == sample.HERE and sent < len(message):
-                self.control.sendall(memoryview(message)[sent:])
+            if said == sample.HERE and count < len(message):
+                self.control.sendall(memoryview(message)[count:])
         except TimeoutError:
             raise EOFError("the fork server does not answer") from None
         except ConnectionError:  # it ended before it had read everything
@@ -77,8 +77,8 @@ class Process:
         return pid, said
 
     def _first_word(self) -> tuple[int, bytes]:
-        said, passed, _, _ = self.control.recvmsg(1, _socket.CMSG_SPACE(CREDENTIALS.size))
-        for _, kind, data in passed if said else ():
+        said, ancillary, _, _ = self.control.recvmsg(1, _socket.CMSG_SPACE(CREDENTIALS.size))
+        for _, kind, data in ancillary if said else ():
             if kind == _socket.SCM_CREDENTIALS:
                 return int(CREDENTIALS.unpack(data[: CREDENTIALS.size])[0]), said
         return 0, said
@@ -91,7 +91,7 @@ class Process:
 
 
 class Keeper:
-    """Judge one program after the other. Nothing of one remains for the next."""
+    """The judge of one program after the other. Nothing of one remains for the next."""
 
     def __init__(self, place: Place, machine: Machine, *, apart: bool) -> None:
         self._place = place
@@ -136,40 +136,56 @@ class Keeper:
             process.close()
 
     def _watched(self, limits: Limits, token: str, process: Process, pid: int, said: bytes) -> Seen:
-        limit = self._place.limit
-        watch = Watch(limits, self._place, self._clock, self._machine)
-        output, result = Kept(limits.output_bytes), Kept(RESULT_BYTES)
+        output = Kept(limits.output_bytes)
+        seen, report, _ = self._observe(limits, process, pid, said, {process.output: output})
+        late = seen.stopped == "cpu"  # a verdict after its time limit does not count
+        return seen._replace(
+            result=None if late else sample.checked(report, token),
+            wall_s=max(round(seen.wall_s, 4), 1e-4),  # it may end before the watch begins
+            cpu_s=round(seen.cpu_s, 4),
+            peak_mb=round(seen.peak_mb, 1),
+            output_tail=output.data[-OUTPUT_TAIL:].decode(errors="replace"),
+        )
+
+    def _observe(
+        self, limits: Limits, process: Process, pid: int, said: bytes, outputs: dict[int, Kept]
+    ) -> tuple[Seen, bytes, float]:
+        """Watch a process to its end or a limit, and remove all traces of it.
+
+        Return what was seen, what it reported, and how long it only waited. Its report is read at
+        the end, so that no process has to wake up for it.
+        """
+        place, report = self._place, Kept(RESULT_BYTES)
+        watch = Watch(limits, place, self._clock, self._machine)
         if said != sample.HERE:  # it could not be isolated, and says why
-            result.take(said)
+            report.take(said)
         if process.oracles:
             self._pass_on(process.oracles, limits.cpu_s, limits.call_cpu_s)
             process.oracles.close()
         ended = os.pidfd_open(pid)
-        watch.run(ended, {process.output: output}, sample.JOBS, process.channel)
-        wall_s = watch.elapsed
-        status, cpu_s = self._place.end(pid)
-        watch.finish(limit.clock.now_s() if limit else cpu_s)
+        watch.run(ended, outputs, sample.JOBS, process.channel)
+        slept_s, wall_s = watch.slept_s(), watch.elapsed
+        status, cpu_s = place.end(pid)
+        watch.finish(place.limit.clock.now_s() if place.limit else cpu_s)
         os.close(ended)
-        # Its report is read only now, so that no process has to wake up for it.
-        for source, text in ((process.output, output), (process.control.fileno(), result)):
+        for source, text in {**outputs, process.control.fileno(): report}.items():
             # Not up to the end of the stream: its other end may be in transit through a socket.
             os.set_blocking(source, False)
             with contextlib.suppress(BlockingIOError):
                 while text.read_from(source):
                     pass
-        self._place.clean_up()
-        late = watch.stopped == "cpu"  # a verdict after its time limit does not count
-        return Seen(
-            None if late else sample.checked(bytes(result.data), token),
+        place.clean_up()
+        seen = Seen(
+            None,
             os.waitstatus_to_exitcode(status),
             watch.stopped,
             out_of_memory=watch.killed_by() == "own limit",
-            wall_s=max(round(wall_s, 4), 1e-4),  # it may end before the watch begins
-            cpu_s=round(watch.cpu_s, 4),
-            peak_mb=round(self._place.peak_bytes() / 2**20, 1),
-            output_tail=output.data[-OUTPUT_TAIL:].decode(errors="replace"),
+            wall_s=wall_s,
+            cpu_s=watch.cpu_s,
+            peak_mb=place.peak_bytes() / 2**20,
             pressure=watch.pressure,
         )
+        return seen, bytes(report.data), slept_s
 
     def _pass_on(
         self, channel: _socket.socket | None, cpu_s: float = 0.0, call_cpu_s: float = 0.0

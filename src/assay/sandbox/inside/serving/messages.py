@@ -5,19 +5,24 @@ A server that cannot continue answers with a text instead. It is lost then.
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+import signal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ..judging.messages import Result, Task
+
+if TYPE_CHECKING:
+    from assay.types import Limits as JobLimits
 
 RoleName = Literal["keeper", "oracle"]
 TESTS_CPU_S = 20.0  # of the tests' own work for one program
 TESTS_ROOM = 1.25  # times that limit, for whoever watches: what tests can end, they end first
 TESTS_TOO_SLOW = "its answers take too long to check"
+LONGEST_LINE = 400  # characters of a program's last line in a verdict's detail
 SCRIPTS = "scripts"  # in place of an integrity: programs that read standard input
 
 
 class WorkerLimits(NamedTuple):
-    """Hold the limits that are the same for all programs of a worker."""
+    """The limits that are the same for all programs of a worker."""
 
     memory_mb: int
     processes: int
@@ -25,7 +30,7 @@ class WorkerLimits(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """Hold the settings that a worker gets once and cannot change later."""
+    """The settings that a worker gets once and cannot change later."""
 
     tier: str
     # Programs must not be forked from a process that has seen separated tests.
@@ -39,7 +44,7 @@ class Settings(NamedTuple):
 
 
 class Beginning(NamedTuple):
-    """Hold the first message to a server: its role."""
+    """The first message to a server: its role."""
 
     role: RoleName
     link: int  # the descriptor that leads to the other server
@@ -47,13 +52,13 @@ class Beginning(NamedTuple):
 
 
 class About(NamedTuple):
-    """Hold a server's first answer."""
+    """A server's first answer."""
 
     limits_by: str = ""  # the kernel feature that holds the tree's limits; empty: a keeper watches
 
 
 class Limits(NamedTuple):
-    """Hold the limits of one program."""
+    """The limits of one program."""
 
     cpu_s: float
     call_cpu_s: float
@@ -77,14 +82,14 @@ def case_limits(limits: Limits) -> Limits:
 
 
 class Order(NamedTuple):
-    """Tell the keeper which program to run."""
+    """The keeper's next program."""
 
     task: Task
     limits: Limits
 
 
 class Turn(NamedTuple):
-    """Send the oracle the tests of the program that the keeper runs next."""
+    """The oracle's next tests, of the program that the keeper runs next."""
 
     key: str
     seed: str  # of inputs that the tests draw
@@ -92,7 +97,7 @@ class Turn(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """Report from the keeper what happened to a program."""
+    """The keeper's report of what happened to a program."""
 
     result: Result | None  # its own word
     exit_code: int = 0
@@ -121,3 +126,38 @@ def read_beginning(data: list[Any]) -> Beginning:
 def read_order(data: list[Any]) -> Order:
     task, limits = data
     return Order(Task(*task), Limits(*limits))
+
+
+# Reasons and details by the limit that ended a program.
+STOPPED = {
+    "memory": ("memory", "used more than {limits.memory_mb} MB"),
+    "processes": ("processes", "ran more than {limits.processes} processes"),
+    "wall": ("timeout", "still running after {limits.wall_s:g} s"),
+    "cpu": ("timeout", "used {limits.cpu_s:g} s of CPU time"),
+    "output": ("output", "printed more than {output_mb:g} MB"),
+}
+
+
+def explain_limit(stopped: str | None, limits: Limits | JobLimits) -> tuple[str, str] | None:
+    """Return the reason and detail of a program that a limit ended, or None."""
+    if stopped not in STOPPED:
+        return None
+    reason, detail = STOPPED[stopped]
+    return reason, detail.format(limits=limits, output_mb=limits.output_bytes / 2**20)
+
+
+def explain_exit(code: int, output: str, when: str = "") -> tuple[str, str]:
+    """Return the reason and detail of a program that ended by itself, with its last line."""
+    if code >= 0:
+        return "exit", with_last_line(f"left with exit code {code}{when}", output)
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:  # most real-time signals have none
+        name = f"signal {-code}"
+    return "signal", with_last_line(f"ended by {name}", output)
+
+
+def with_last_line(detail: str, output: str) -> str:
+    """Return a detail followed by the last line that a program printed, if it has any."""
+    lines = output.strip().splitlines()
+    return f"{detail}: {lines[-1][-LONGEST_LINE:]}" if lines else detail

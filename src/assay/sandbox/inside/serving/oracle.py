@@ -23,9 +23,9 @@ from typing import Any
 
 from ..isolation.clock import CPUS, TURN, Clock
 from ..judging import judge, scripts, trial, wire
-from ..judging.latest import Latest
 from ..judging.messages import Failure, Result, TestBody
 from ..judging.trial import EndedError
+from ..judging.wire import Latest
 from .messages import TESTS_CPU_S, TESTS_TOO_SLOW, Turn
 from .sample import JOBS, LINK
 
@@ -37,11 +37,11 @@ PIECE = 1 << 20
 
 
 class TooSlowError(BaseException):
-    """Report that the program's answers keep the tests themselves busy."""
+    """The program's answers keep the tests themselves busy."""
 
 
 class Channel:
-    """Call one program in its own process, and measure the CPU time of each call there.
+    """Calls of one program in its own process, with the CPU time of each call there.
 
     The time is the kernel's. A message is late if, since the previous one, the program used more
     than a call may, however many answers it holds. A message after the program's time does not
@@ -146,7 +146,7 @@ class Channel:
 
 
 class Oracle:
-    """Judge with the tests that it receives, and cache those of the last problems."""
+    """A judge with the tests that it receives. It caches those of the last problems."""
 
     def __init__(self) -> None:
         self._link = _socket.socket(fileno=LINK)

@@ -17,7 +17,7 @@ ANY_CHILD = 0x40000000  # __WALL: whatever signal a child ends with
 
 
 class Place:
-    """Define the keeper's side: ``start`` and ``end`` programs, and inspect them."""
+    """The keeper's side of a tier: it starts, ends and inspects programs."""
 
     scratch = root.SCRATCH
 
@@ -27,7 +27,7 @@ class Place:
         self.limit = limit
         self.tree = Tree()
         self._peak_bytes = 0
-        self.memory: cgroup.MemoryEvents | None = limit
+        self.memory: cgroup.TreeLimit | cgroup.ContainerEvents | None = limit
 
     def start(self, kind: bytes, descriptors: list[int]) -> None:
         """Make the zygote fork a process that gets these descriptors."""
@@ -59,7 +59,7 @@ class Place:
 
 
 class Namespaces(Place):
-    """Give each program its own pid namespace, which ends with its first process."""
+    """A pid namespace for each program, which ends with its first process."""
 
     def __init__(
         self, zygote: int, link: int, limit: cgroup.TreeLimit | None, files_mb: int
@@ -106,7 +106,7 @@ class Namespaces(Place):
 
 
 class Landlocked(Place):
-    """Run programs in the host's namespaces. They see the host's system folders, read-only."""
+    """Programs in the host's namespaces. They see the host's system folders, read-only."""
 
     def __init__(
         self, zygote: int, link: int, limit: cgroup.TreeLimit | None, scratch: str
@@ -143,8 +143,8 @@ class Landlocked(Place):
             self._clean = self._state()
 
     def _state(self) -> object:
-        found = os.stat(self.scratch)
-        return found.st_mode, found.st_ctime_ns
+        status = os.stat(self.scratch)
+        return status.st_mode, status.st_ctime_ns
 
 
 def remove(folder: str) -> None:

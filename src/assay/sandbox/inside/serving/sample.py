@@ -9,7 +9,7 @@ import resource
 from collections.abc import Callable
 from typing import NamedTuple, NoReturn
 
-from ..judging import answer, calling, judge, plain, wire
+from ..judging import answer, judge, plain, wire
 from ..judging.messages import TEXTS, Result
 from .messages import WorkerLimits
 
@@ -25,7 +25,7 @@ SEPARATOR, LENIENT = "\0", "surrogatepass"
 
 
 class Orders(NamedTuple):
-    """Tell the process of one program what to run, and how to report the end."""
+    """What the process of one program runs, and how it reports the end."""
 
     program: str
     tests: str
@@ -97,7 +97,7 @@ def run(enter: Callable[[], None], control: int, output: int, channel: int = -1)
             adapter = tests if text else None
             answer.serve(namespace, program, adapter, entry_point, to_data, call_cpu_s, CHANNEL)
         verdict = judge.judge(namespace, program, tests, text)
-        calling.flush_output()
+        judge.flush_output()
     except BaseException:  # a program can break even the report, which is its own failure
         os._exit(1)
     tell(token, *(text.replace(SEPARATOR, "") for text in verdict[:TEXTS]))
@@ -125,8 +125,8 @@ def checked(data: bytes, token: str) -> Result | None:
         if text == TOO_LONG:
             return judge.fail("memory", TOO_LONG)
         return Result("unfit", detail=text) if text else None
-    sent, _, told = text.partition(SEPARATOR)
-    fields = tuple(told.split(SEPARATOR))
+    sent, _, rest = text.partition(SEPARATOR)
+    fields = tuple(rest.split(SEPARATOR))
     if sent != token or len(fields) != TEXTS:
         return None
     if fields[0] == "pass":

@@ -20,17 +20,7 @@ from collections.abc import Callable
 from typing import NamedTuple, NoReturn
 
 from ..judging import judge, wire
-from .sample import (
-    BACKSTOP,
-    BEGUN,
-    CONTROL,
-    HERE,
-    LENIENT,
-    OPEN_FILES,
-    SEPARATOR,
-    TOO_LONG,
-    tell,
-)
+from .sample import BACKSTOP, BEGUN, CONTROL, HERE, LENIENT, OPEN_FILES, SEPARATOR, TOO_LONG, tell
 
 LARGEST_CODE = 48 << 10  # fits into a socket's buffer, where it waits until the program has ended
 CODE_FOLLOWS, NO_CODE = b"c", b"n"
@@ -38,14 +28,14 @@ NAME = "program.py"
 
 
 class Orders(NamedTuple):
-    """Tell the process of one case what to run."""
+    """What the process of one case runs."""
 
     program: str | bytes  # its text, or what an earlier process has compiled
     cpu_s: float
 
 
 class Report(NamedTuple):
-    """Hold what a process reported. The program may have written all of it but the code."""
+    """What a process reported. The program may have written all of it but the code."""
 
     begun: bool = True  # the program may have run
     unfit: str = ""  # why it has not begun

@@ -9,26 +9,24 @@ import _socket
 import contextlib
 import fcntl
 import os
-import signal
 from marshal import dumps
 from typing import Any
 
 from ..judging import wire
 from ..judging.messages import Ended
 from . import sample, script
-from .keeper import OUTPUT_TAIL, RESULT_BYTES, Keeper, Process, unfit
-from .messages import Limits, Seen, case_limits, read_order
+from .keeper import OUTPUT_TAIL, Keeper, Process, unfit
+from .messages import Limits, Seen, case_limits, explain_exit, explain_limit, read_order
 from .place import Place
-from .watch import Kept, Watch
+from .watch import Kept
 from .zygote import SCRIPT
 
 SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
 LARGEST_INPUT = 1 << 30
-LONGEST_LINE = 400
 
 
 class ScriptProcess(Process):
-    """Hold a forked process that waits until it learns what to run, with an empty input."""
+    """A forked process that waits until it learns what to run, with an empty input."""
 
     kind = SCRIPT
 
@@ -57,7 +55,7 @@ class ScriptProcess(Process):
 
 
 class ScriptKeeper(Keeper):
-    """Judge one program after the other, by its cases. Nothing of a case remains for the next."""
+    """The judge of programs by their cases. Nothing of a case remains for the next."""
 
     def __init__(self, place: Place, machine: Any) -> None:
         super().__init__(place, machine, apart=True)
@@ -108,39 +106,16 @@ class ScriptKeeper(Keeper):
     def _watch_case(
         self, runs: _Runs, limits: Limits, process: ScriptProcess, pid: int, said: bytes
     ) -> Ended | None:
-        place = self._place
-        watch = Watch(limits, place, self._clock, self._machine)
         printed = Kept(limits.output_bytes, is_limit=True)
-        errors, report = Kept(limits.output_bytes), Kept(RESULT_BYTES)
-        if said != sample.HERE:  # it could not be isolated, and says why
-            report.take(said)
-        ended = os.pidfd_open(pid)
+        errors = Kept(limits.output_bytes)
         outputs = {process.output: printed, process.errors: errors}
-        watch.run(ended, outputs, sample.JOBS, None)
-        slept_s = watch.slept_s()
-        wall_s = watch.elapsed
-        status, cpu_s = place.end(pid)
-        watch.finish(place.limit.clock.now_s() if place.limit else cpu_s)
-        os.close(ended)
-        for source, text in {**outputs, process.control.fileno(): report}.items():
-            drain(source, text)
-        if printed.exceeded:
-            watch.stopped = watch.stopped or "output"
-        place.clean_up()
+        seen, report, slept_s = self._observe(limits, process, pid, said, outputs)
         tail = (errors.data or printed.data)[-OUTPUT_TAIL:]
-        seen = Seen(
-            None,
-            os.waitstatus_to_exitcode(status),
-            watch.stopped,
-            out_of_memory=watch.killed_by() == "own limit",
-            wall_s=wall_s,
-            cpu_s=watch.cpu_s,
-            peak_mb=place.peak_bytes() / 2**20,
+        seen = seen._replace(
+            stopped=seen.stopped or ("output" if printed.exceeded else None),
             output_tail=tail.decode(errors="replace"),
-            pressure=watch.pressure,
         )
-        told = script.read_report(bytes(report.data), wants_code=not runs.code)
-        runs.add(seen, told, slept_s)
+        runs.add(seen, script.read_report(report, wants_code=not runs.code), slept_s)
         if runs.is_over:
             return None
         reason, detail = runs.explain(limits)
@@ -148,13 +123,13 @@ class ScriptKeeper(Keeper):
 
 
 class _Runs:
-    """Hold the runs of one program so far, and what is left of its limits."""
+    """The runs of one program so far, and what is left of its limits."""
 
     def __init__(self, limits: Limits, program: str) -> None:
         self.program, self.code = program, b""
         self._limits = limits
         self._slept_s = 0.0
-        self._told = script.Report()
+        self._report = script.Report()
         self._last = Seen(None)
         self.seen = Seen(None)
         self._failed = False
@@ -170,12 +145,12 @@ class _Runs:
         """End the runs: the harness failed."""
         self.seen, self.is_over = unfit(why), True
 
-    def add(self, one: Seen, told: script.Report, slept_s: float) -> None:
+    def add(self, one: Seen, report: script.Report, slept_s: float) -> None:
         """Add the run of a case. End the runs if the machine, not the program, is to blame."""
-        self._last, self._told = one, told
+        self._last, self._report = one, report
         self._slept_s += slept_s
-        self.code = told.code or self.code
-        failed = bool(one.stopped or one.out_of_memory or one.exit_code or told.reason)
+        self.code = report.code or self.code
+        failed = bool(one.stopped or one.out_of_memory or one.exit_code or report.reason)
         self.seen = Seen(
             None,
             # Only of a program that nobody here has killed: the harness asks who else may have.
@@ -187,57 +162,21 @@ class _Runs:
             pressure=one.pressure,
         )
         self._failed |= failed
-        if not (told.begun or failed or told.unfit == sample.TOO_LONG):
-            self.give_up(told.unfit or "the process ended before it started")
+        if not (report.begun or failed or report.unfit == sample.TOO_LONG):
+            self.give_up(report.unfit or "the process ended before it started")
         self.is_over |= bool(one.pressure)
 
     def explain(self, limits: Limits) -> tuple[str, str]:
         """Return the reason and detail if the last run failed, or two empty texts."""
-        one, told = self._last, self._told
-        stopped = STOPPED.get(one.stopped or "")
-        if one.out_of_memory:
-            stopped = STOPPED["memory"]
-        if stopped:
-            reason, detail = stopped
-            return reason, detail.format(limits=limits, output_mb=limits.output_bytes / 2**20)
+        one, report = self._last, self._report
+        stopped = "memory" if one.out_of_memory else one.stopped
+        if explained := explain_limit(stopped, limits):
+            reason, detail = explained
+            return reason, f"{detail} in one case" if stopped == "cpu" else detail
         if self._slept_s > limits.wall_s:
             return "timeout", f"waited {limits.wall_s:g} s in all its cases together"
-        if told.unfit:
-            return "memory", told.unfit
-        if told.reason:
-            return told.reason, told.detail
-        if one.exit_code < 0:
-            return "signal", _with_line(f"ended by {_signal_name(-one.exit_code)}", one)
-        if one.exit_code:
-            return "exit", _with_line(f"left with exit code {one.exit_code}", one)
-        return "", ""
-
-
-# Reasons and details by the limit that stopped a run.
-STOPPED = {
-    "memory": ("memory", "used more than {limits.memory_mb} MB"),
-    "processes": ("processes", "ran more than {limits.processes} processes"),
-    "wall": ("timeout", "still running after {limits.wall_s:g} s"),
-    "cpu": ("timeout", "used {limits.cpu_s:g} s of CPU time in one case"),
-    "output": ("output", "printed more than {output_mb:g} MB"),
-}
-
-
-def drain(source: int, text: Kept) -> None:
-    """Read what is left, without waiting: the other end may be in transit through a socket."""
-    os.set_blocking(source, False)
-    with contextlib.suppress(BlockingIOError):
-        while text.read_from(source):
-            pass
-
-
-def _with_line(detail: str, one: Seen) -> str:
-    lines = one.output_tail.strip().splitlines()
-    return f"{detail}: {lines[-1][-LONGEST_LINE:]}" if lines else detail
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:  # most real-time signals have none
-        return f"signal {number}"
+        if report.unfit:
+            return "memory", report.unfit
+        if report.reason:
+            return report.reason, report.detail
+        return explain_exit(one.exit_code, one.output_tail) if one.exit_code else ("", "")

@@ -29,7 +29,7 @@ HIDDEN = "<sandbox>"  # the file of all functions of this package
 
 
 class Role(Protocol):
-    """Define a role that answers messages one by one. ``prepare`` is called early, before each."""
+    """A role that answers messages one by one. ``prepare`` is called early, before each."""
 
     def prepare(self) -> None: ...
     def judge(self, message: list[Any]) -> Seen | Result: ...
@@ -72,11 +72,11 @@ def _keeper(settings: Settings) -> tuple[Role, About]:
         raise RuntimeError("an import started a thread, which no fork survives")
     machine = Machine()
     hide_paths()
-    opened = tiers.start(settings)
-    about = About(opened.limit.name if opened.limit else "")
+    place = tiers.start(settings)
+    about = About(place.limit.name if place.limit else "")
     if settings.integrity == SCRIPTS:
-        return script_keeper.ScriptKeeper(opened, machine), about
-    return keeper.Keeper(opened, machine, apart=settings.integrity == "separated"), about
+        return script_keeper.ScriptKeeper(place, machine), about
+    return keeper.Keeper(place, machine, apart=settings.integrity == "separated"), about
 
 
 def _oracle(settings: Settings) -> tuple[Role, About]:

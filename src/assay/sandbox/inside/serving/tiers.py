@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import NoReturn
 
-from ..isolation import cgroup, kernel, landlock, proc, root, seccomp, visible
+from ..isolation import cgroup, kernel, landlock, root, seccomp, visible
 from ..isolation.kernel import Forker
 from ..isolation.tree import Tree
 from . import sample
@@ -68,15 +68,11 @@ def in_namespaces(settings: Settings, *, as_root: bool) -> Place:
             kernel.CAP_SYS_ADMIN, kernel.CAP_SETUID, kernel.CAP_SETGID, kernel.CAP_SETPCAP
         )
         kernel.drop_bounding_set()
-        seccomp.install(
-            families=_families(allowed),
-            watched=limit is None,
-            forks=with_figures,
-        )
+        seccomp.install(families=_families(allowed), watched=limit is None, forks=with_figures)
 
         def enter() -> None:
             if with_figures:
-                proc.mount_for_program()
+                root.mount_proc_for_program()
             os.chdir(root.SCRATCH)
             if uid is not None:
                 kernel.become(uid)

@@ -23,7 +23,7 @@ SOCKET_BYTES = 256 << 10  # that one socket holds at most, where no cgroup count
 
 
 class Kept:
-    """Hold the first bytes of a stream. The rest is read and dropped, so that no writer blocks."""
+    """The first bytes of a stream. The rest is read and dropped, so that no writer blocks."""
 
     def __init__(self, room: int, *, is_limit: bool = False) -> None:
         self._room = room
@@ -47,11 +47,11 @@ class Kept:
 
 
 class HarnessGoneError(Exception):
-    """Report that the harness no longer waits for the report."""
+    """The harness no longer waits for the report."""
 
 
 class Watch:
-    """Watch a program until it ends. ``stopped`` names the limit that ended it, if any.
+    """A watch over a program until it ends. ``stopped`` names the limit that ended it, if any.
 
     ``pressure`` says what the machine lacked for reasons outside of the program.
     """
@@ -87,11 +87,7 @@ class Watch:
         return self._place.memory.killed_by() if self._place.memory else ""
 
     def run(
-        self,
-        program: int,
-        outputs: dict[int, Kept],
-        harness: int,
-        channel: _socket.socket | None,
+        self, program: int, outputs: dict[int, Kept], harness: int, channel: _socket.socket | None
     ) -> None:
         """Return when the program, a pidfd, ends or must end.
 

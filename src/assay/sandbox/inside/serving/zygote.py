@@ -57,12 +57,12 @@ def serve(
                 _kill_all()
                 keeper.send(KILL)
                 continue
-            given = memoryview(passed[0][2]).cast("i").tolist()
+            descriptors = memoryview(passed[0][2]).cast("i").tolist()
             count, run = RUNS[kind]
-            namespace = given[0] if len(given) > count else -1
+            namespace = descriptors[0] if len(descriptors) > count else -1
             if is_child(namespace):
-                run(enter, *given[-count:])
-            for descriptor in given:
+                run(enter, *descriptors[-count:])
+            for descriptor in descriptors:
                 os.close(descriptor)
     os._exit(0)
 

@@ -13,9 +13,9 @@ from typing import Any
 import host_names
 import lacks
 import wit_world
-from inside.judging import calling, judge, plain, scripts, trial, wire
-from inside.judging.latest import Latest
+from inside.judging import judge, plain, scripts, trial, wire
 from inside.judging.messages import TEXTS, Result, Task, TestBody
+from inside.judging.wire import Latest
 
 # There are no files at run time, so what programs may import is in memory from the start.
 LEFT_OUT = {
@@ -42,7 +42,7 @@ sys.maxsize = (1 << 63) - 1
 
 
 class _State:
-    """Hold the state of this instance: a program, or the tests of several."""
+    """The state of this instance: a program, or the tests of several."""
 
     namespace: dict[str, object]
     unloaded: dict[str, str] | None
@@ -53,7 +53,7 @@ class _State:
 
 
 class LackingTests:
-    """Stand for tests that import what this guest lacks. They call no program."""
+    """Tests that import what this guest lacks. They call no program."""
 
     def __init__(self, lack: str) -> None:
         self._lack = lack
@@ -67,7 +67,7 @@ kept: Latest[str, scripts.Tests | LackingTests] = Latest()
 
 
 class WitWorld(wit_world.WitWorld):  # type: ignore[misc]
-    """Implement the component's exports. A new object is created for each call."""
+    """The component's exports. A new object is created for each call."""
 
     def about(self) -> str:
         python = f"{sys.implementation.name} {sys.version.split()[0]}"
@@ -95,8 +95,8 @@ class WitWorld(wit_world.WitWorld):  # type: ignore[misc]
         task = Task(*json.loads(job))
         preamble = judge.compiled(task.preamble, judge.PREAMBLE)
         tests = judge.compiled(task.tests, judge.TESTS)
-        told = judge.judge(judge.prepared(preamble), task.program, tests, task.tests)
-        return _to_json(told[:TEXTS])
+        result = judge.judge(judge.prepared(preamble), task.program, tests, task.tests)
+        return _to_json(result[:TEXTS])
 
     def load(self, job: str) -> None:
         task, state.skip, state.piece_s = json.loads(job)
@@ -104,7 +104,7 @@ class WitWorld(wit_world.WitWorld):  # type: ignore[misc]
         preamble = judge.compiled(state.task.preamble, judge.PREAMBLE)
         state.namespace = judge.prepared(preamble)
         adapter = judge.compiled(state.task.tests, judge.TESTS) if state.task.tests else None
-        state.unloaded = calling.load(state.namespace, state.task.program, adapter)
+        state.unloaded = judge.load(state.namespace, state.task.program, adapter)
 
     def answer(self, calls: str) -> str:
         task = state.task
@@ -117,7 +117,7 @@ class WitWorld(wit_world.WitWorld):  # type: ignore[misc]
             call = state.calls.pop()
             answers.append(
                 state.unloaded
-                or calling.result(state.namespace, task.entry_point, *call, encode=encode)
+                or judge.call(state.namespace, task.entry_point, *call, encode=encode)
             )
             if monotonic() >= until:
                 break
@@ -143,7 +143,7 @@ def _to_json(message: Any, dumps: Any = json.dumps) -> str:
 
 
 class _Calls:
-    """Call the program in the other instance, which answers in pieces."""
+    """Calls of the program in the other instance, which answers in pieces."""
 
     def __init__(self) -> None:
         self._answers: list[Any] = []
@@ -163,9 +163,9 @@ class _Calls:
             raise trial.EndedError
         return trial.checked(self._answers.pop())
 
-    def _hear(self, asked: str) -> None:
+    def _hear(self, message: str) -> None:
         """Collect all answers until the program has worked for a while."""
-        self._answers = _answers(wit_world.call(asked))
+        self._answers = _answers(wit_world.call(message))
         self._heard += len(self._answers)
         self._pending -= len(self._answers)
         if self._pending < 0:

@@ -15,7 +15,7 @@ NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)  # raised by
 
 
 class Table:
-    """List modules and names that the host's standard library has and the guest lacks."""
+    """The modules and names that the host's standard library has and the guest lacks."""
 
     def __init__(self, modules: set[str], names: dict[str, set[str]]) -> None:
         self.modules, self.names = modules, names

@@ -32,7 +32,7 @@ MESSAGES = {
     },
     "NotImplementedError": {
         "This Python build lacks multiprocessing.synchronize, usually due to named semaphores"
-        " being unavailable on this platform.": "processes",
+        " being unavailable on this platform.": "processes"
     },
     "OverflowError": {
         "Python int too large to convert to C ssize_t": "sizes of more than 32 bits",
@@ -46,7 +46,7 @@ DEEPEST = 10  # errors that are each the cause of the next
 
 
 class Lacks:
-    """Hold all names of the host's library: modules with their names, and encodings."""
+    """All names of the host's library: modules with their names, and encodings."""
 
     def __init__(self, modules: dict[str, list[str]], encodings: list[str]) -> None:
         names = {
