@@ -11,10 +11,10 @@ import pytest
 
 from assay import api, runs
 from assay.data import codec
+from assay.data.documents import Rest
 from assay.errors import UsageError
 from assay.report.comparison import describe_decision, summarize_comparison, summarize_family
 from assay.runs import Result
-from assay.runs._rest import Rest
 from assay.runs.compare import group_results
 from assay.runs.result import ProblemResult, ScoreResult
 from assay.runs.result_json import parse_result, render_result
@@ -33,7 +33,8 @@ def result(
     first: int = 0,
 ) -> Result:
     """Return a result with these numbers of passes of its problems."""
-    base = parse_result(json.loads(GOLDEN.read_text()), Path(f"{name}.json"))
+    content = {**json.loads(GOLDEN.read_text()), "run": name}
+    base = parse_result(content, Path(f"{name}.json"))
     problems = tuple(
         ProblemResult(f"t/{first + i}", n, c, cluster=clusters[i] if clusters else None)
         for i, c in enumerate(passed)

@@ -9,13 +9,17 @@ import functools
 import hashlib
 import json
 import types
+from collections.abc import Callable, Container
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 HUGE = 2**63  # no count or time reaches it; numbers above may not fit into a float
 T = TypeVar("T")
+Place = tuple[str | int, ...]  # the keys and positions that lead to a value
 _ATOMS = frozenset((str, int, float, bool, types.NoneType))
 _encode = json.JSONEncoder(separators=(",", ":")).encode
-_hints = functools.cache(get_type_hints)  # evaluating them is most of reading a record
+# Evaluating type hints is most of reading a record.
+hints_of: Callable[[Any], dict[str, Any]] = functools.cache(get_type_hints)
+fields_of: Callable[[Any], tuple[dataclasses.Field[Any], ...]] = functools.cache(dataclasses.fields)
 
 
 def to_json(value: Any) -> Any:
@@ -64,9 +68,17 @@ def digest(value: Any) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
+class FieldError(ValueError):
+    """A field that is missing or has an unexpected value, with its place in the data."""
+
+    def __init__(self, message: str, place: Place) -> None:
+        super().__init__(message)
+        self.place = place
+
+
 def from_json(cls: type[T], data: Any) -> T:
     """Build dataclass ``cls``. Raise ValueError for a missing, unknown or mistyped field."""
-    return _build(cls, data, strict=True)
+    return _STRICT.build(cls, data)
 
 
 def read_known(cls: type[T], data: Any) -> T:
@@ -74,23 +86,7 @@ def read_known(cls: type[T], data: Any) -> T:
 
     Unknown fields are ignored. Raise ValueError for a missing or mistyped field.
     """
-    return _build(cls, data, strict=False)
-
-
-def _build(cls: type[T], data: Any, *, strict: bool) -> T:
-    if not isinstance(data, dict):
-        raise ValueError(f"expected an object, found {type(data).__name__}")
-    hints = _hints(cls)  # type: ignore[arg-type]
-    fields = _fields(cls)  # type: ignore[arg-type]
-    if strict and (unknown := set(data) - {f.name for f in fields}):
-        raise ValueError(f"unknown field {sorted(unknown)[0]!r}")
-    values = {}
-    for f in fields:
-        if f.name in data:
-            values[f.name] = _convert(hints[f.name], data[f.name], f.name, strict)
-        elif f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING:
-            raise ValueError(f"field {f.name!r} is missing")
-    return cls(**values)
+    return _LENIENT.build(cls, data)
 
 
 def check_numbers(record: Any, signed: tuple[str, ...] = ("logprob", "seed")) -> None:
@@ -100,12 +96,12 @@ def check_numbers(record: Any, signed: tuple[str, ...] = ("logprob", "seed")) ->
         if f.name in signed or not isinstance(value, int | float):
             continue
         if not 0 <= value < HUGE:
-            raise ValueError(f"field {f.name!r} has an unexpected value {str(value)[:40]!r}")
+            raise unexpected(f.name, value)
 
 
-@functools.cache
-def _fields(cls: type[Any]) -> tuple[dataclasses.Field[Any], ...]:
-    return dataclasses.fields(cls)
+def unexpected(name: str, value: object, place: Place = ()) -> FieldError:
+    """Return the error for a value that a field cannot have."""
+    return FieldError(f"field {name!r} has an unexpected value {str(value)[:40]!r}", place)
 
 
 @functools.cache
@@ -114,33 +110,76 @@ def _parts(hint: Any) -> tuple[Any, tuple[Any, ...]]:
     return get_origin(hint), get_args(hint)
 
 
-def _convert(hint: Any, value: Any, name: str, strict: bool) -> Any:
-    if hint is str and type(value) is str:  # most fields
-        return value
-    origin, args = _parts(hint)
-    if origin is Literal:
-        if value in args:
+class Reader:
+    """A reader of plain data. One that ``tracks`` knows the place of every value in a file."""
+
+    tracks = False
+
+    def __init__(self, *, strict: bool = False) -> None:
+        self._strict = strict
+
+    def build(self, cls: type[T], data: Any, place: Place = ()) -> T:
+        """Build a dataclass from an object. Raise FieldError."""
+        if not isinstance(data, dict):
+            raise FieldError(f"expected an object, found {type(data).__name__}", place)
+        fields = fields_of(cls)
+        if self._strict and (unknown := set(data) - {f.name for f in fields}):
+            raise FieldError(f"unknown field {sorted(unknown)[0]!r}", place)
+        values = {f.name: self.field(cls, f, data, place) for f in fields if is_needed(f, data)}
+        return cls(**values)
+
+    def field(
+        self, cls: type[Any], f: dataclasses.Field[Any], data: dict[str, Any], place: Place
+    ) -> Any:
+        """Return the value of a field. Raise FieldError if it is missing or mistyped."""
+        inner = (*place, f.name) if self.tracks else place
+        if f.name not in data:
+            raise FieldError(f"field {f.name!r} is missing", inner)
+        return self.convert(hints_of(cls)[f.name], data[f.name], f.name, inner)
+
+    def convert(self, hint: Any, value: Any, name: str, place: Place) -> Any:
+        """Return a value as its type has it. Raise FieldError if it has another type."""
+        if hint is str and type(value) is str:  # most fields
             return value
-    elif origin in (Union, types.UnionType):
-        if value is None and type(None) in args:
-            return None
-        *others, last = (a for a in args if a is not type(None))
-        for inner in others:
-            with contextlib.suppress(ValueError):
-                return _convert(inner, value, name, strict)
-        return _convert(last, value, name, strict)
-    elif origin is tuple:
-        if isinstance(value, list | tuple):
-            return tuple(_convert(args[0], item, name, strict) for item in value)
-    elif origin is dict:
-        if isinstance(value, dict):
-            return {key: _convert(args[1], item, name, strict) for key, item in value.items()}
-    elif dataclasses.is_dataclass(hint):
-        return _build(hint, value, strict=strict)  # type: ignore[arg-type]
-    elif hint is float:
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            with contextlib.suppress(OverflowError):
-                return float(value)
-    elif isinstance(value, hint) and not (hint is int and isinstance(value, bool)):
-        return value
-    raise ValueError(f"field {name!r} has an unexpected value {str(value)[:40]!r}")
+        origin, args = _parts(hint)
+        if origin is Literal:
+            if value in args:
+                return value
+        elif origin in (Union, types.UnionType):
+            if value is None and type(None) in args:
+                return None
+            *others, last = (a for a in args if a is not type(None))
+            for inner in others:
+                with contextlib.suppress(ValueError):
+                    return self.convert(inner, value, name, place)
+            return self.convert(last, value, name, place)
+        elif origin is tuple:
+            if isinstance(value, list | tuple):
+                return tuple(
+                    self.convert(args[0], item, name, (*place, number) if self.tracks else place)
+                    for number, item in enumerate(value)
+                )
+        elif origin is dict:
+            if isinstance(value, dict):
+                return {
+                    key: self.convert(args[1], item, name, (*place, key) if self.tracks else place)
+                    for key, item in value.items()
+                }
+        elif dataclasses.is_dataclass(hint):
+            return self.build(hint, value, place)  # type: ignore[arg-type]
+        elif hint is float:
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                with contextlib.suppress(OverflowError):
+                    return float(value)
+        elif isinstance(value, hint) and not (hint is int and isinstance(value, bool)):
+            return value
+        raise unexpected(name, value, place)
+
+
+def is_needed(f: dataclasses.Field[Any], data: Container[str]) -> bool:
+    """Return whether a field has a value in the data, or has no other."""
+    no_default = f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
+    return no_default or f.name in data
+
+
+_STRICT, _LENIENT = Reader(strict=True), Reader()

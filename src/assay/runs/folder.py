@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from assay.data import codec
+from assay.data.documents import read_document
 from assay.data.writing import reporting, write_whole
 from assay.errors import RunError
 from assay.runs._files import DOCUMENTS, JsonLines, encode_line, hold, read_records
@@ -21,7 +22,6 @@ from assay.runs.about import (
     RUN_FILE,
     RunAbout,
     add_environment,
-    parse_about,
     read_about,
     write_about,
 )
@@ -327,7 +327,7 @@ def run_folders(
             warn(str(error))
             continue
         with contextlib.suppress(ValueError):
-            found.append((path.parent, parse_about(content)))
+            found.append((path.parent, read_document(RunAbout, content)))
     return sorted(found, key=lambda run: run[1].created, reverse=True)
 
 

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from assay.data import codec
+from assay.data.documents import read_document
 from assay.errors import RunError, UsageError
 from assay.protocol import RecordedProtocol
 from assay.runs._files import DOCUMENTS
-from assay.runs._shapes import PROTOCOL, wrong_field
 from assay.runs.about import RUN_FILE, RunAbout, read_about
 from assay.runs.checks.run_folder import check_folder, read_checked_result
 from assay.runs.folder import run_folders
 from assay.runs.result import Result
-from assay.runs.result_json import parse_protocol, read_result, render_result
+from assay.runs.result_json import describe_fault, read_result, render_result
 from assay.types import ModelIdentity
 
 PROTOCOL_FILE = "protocol.json"
@@ -233,12 +233,11 @@ def describe_folder(path: Path) -> RunEntry:
 def _describe(path: Path, about: RunAbout) -> RunEntry:
     content = DOCUMENTS.read_json(path / PROTOCOL_FILE)
     try:
-        if wrong := wrong_field(content, PROTOCOL):
-            raise ValueError(f"{wrong} is missing or has the wrong type")
-        protocol = parse_protocol(content)
+        protocol = read_document(RecordedProtocol, content)
     except ValueError as error:
         raise RunError(
-            f"{path / PROTOCOL_FILE}: {error}. Restore it from a copy, or delete the run."
+            f"{path / PROTOCOL_FILE}: {describe_fault(error)}. Restore it from a copy, or delete "
+            "the run."
         ) from error
     return RunEntry(
         path.name, protocol.benchmark, about.model.name, about.created, about.selection,

@@ -13,11 +13,9 @@ from assay.data.writing import reporting, write_whole
 from assay.errors import RunError
 from assay.runs.marks import ADDED_IN_ROUNDS, with_publication
 from assay.runs.result import (
-    BestOfNResult,
     BreakdownResult,
     ConfigResult,
     GroupResult,
-    InfillingResult,
     LeftOutResult,
     ProblemResult,
     Result,
@@ -93,13 +91,13 @@ def build_result(
             pass_at=_by_k(estimates),
             left_out_as_failed=_left_out_as_failed(tallies, verdicts),
             groups={g.name: GroupResult(g.tests_passed, _by_k(g.estimates)) for g in groups},
-            best_of_n=_best_of_n(best_of_n) if best_of_n else None,
+            best_of_n=best_of_n,
             unscorable=dict(unscorable),
             unsupported={v.task_id: v.detail for v in verdicts if v.reason == "unsupported"},
             integrity=count_values(map(find_integrity, verdicts)),
             reasons=count_values(v.reason for v in verdicts),
             breakdowns=_breakdowns(breakdowns),
-            infilling=_infilling(infilling) if infilling else None,
+            infilling=infilling,
         ),
         problems=tuple(
             ProblemResult(t.task_id, t.n, t.passed, count_values(reasons[t.task_id]), t.cluster)
@@ -238,14 +236,6 @@ def find_integrity(verdict: Verdict) -> str:
     if verdict.status == "invalid" or verdict.rule == NO_PROGRAM:
         return NOT_RUN
     return verdict.integrity
-
-
-def _best_of_n(best: BestOfN) -> BestOfNResult:
-    return BestOfNResult(best.method, best.n, best.estimate, best.without_examples, best.chosen)
-
-
-def _infilling(score: MatchScore) -> InfillingResult:
-    return InfillingResult(score.exact_match, score.edit_similarity)
 
 
 def count_values(reasons: Iterable[str]) -> dict[str, int]:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.data import codec
+from assay.data.documents import name_place
 from assay.errors import RunError
-from assay.runs._rest import name_place
 from assay.runs.checks.fields import is_current, list_obstacles, refuse_missing
 from assay.runs.marks import ADDED_IN_ROUNDS, list_marks
 from assay.runs.result import ProblemResult, Result

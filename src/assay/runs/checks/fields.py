@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any
 
+from assay.data.codec import Place
+from assay.data.documents import name_place
 from assay.errors import RunError
 from assay.protocol import VERSION as PROTOCOL_VERSION
 from assay.protocol import PromptSettings
-from assay.runs._rest import Place, name_place
 from assay.runs.marks import list_marks
 from assay.runs.result import Result
 from assay.scoring import Tally, estimates

@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from assay.data import codec
+from assay.data.documents import write_document
 from assay.errors import RunError
 from assay.runs._files import DOCUMENTS, read_records
-from assay.runs.about import Environment, read_about, render_environment
+from assay.runs.about import Environment, read_about
 from assay.runs.checks.claims import (
     Claim,
     count_rounds,
@@ -96,10 +97,7 @@ def _about_claims(result: Result, folder: Path) -> Iterator[Claim]:
     recorded = [result.environment, *result.continued_in]
     if any(one != Environment() for one in recorded):
         found = about.environments[: len(recorded)]  # a run that was resumed since has more
-        yield Claim(
-            "environment", list(map(render_environment, recorded)),
-            list(map(render_environment, found)),
-        )  # fmt: skip
+        yield Claim("environment", write_document(recorded), write_document(found))
 
 
 def _read_counted_verdicts(
