@@ -54,7 +54,7 @@ class Form:
     flat: tuple[str, ...] = ()  # fields whose own fields are on the same level
     levels: Mapping[str, Level] = field(default_factory=dict)  # of fields
     whole: Level | None = None  # of the class
-    # Properties that are written too, each after this field.
+    # Properties that are written too, by the field that each follows.
     computed: Mapping[str, str] = field(default_factory=dict)
     # Fields that are left out while this field has its default.
     omit: Mapping[str, str] = field(default_factory=dict)
@@ -94,15 +94,17 @@ def read_document(cls: type[T], content: Any, **values: Any) -> T:
 
 def write_document(value: Any) -> Any:
     """Return the content of a file, as plain data."""
-    if dataclasses.is_dataclass(value):
-        content = {name: write_document(inner) for name, inner in lay_out(value).items()}
-        rest = getattr(value, "rest", None)
-        return rest.restore(content) if isinstance(rest, Rest) else content
+    if type(value) in codec.ATOMS:
+        return value
     if isinstance(value, list | tuple):
         return [write_document(item) for item in value]
     if isinstance(value, dict):
         return {name: write_document(item) for name, item in value.items()}
-    return value
+    if codec.field_names(type(value)) is None:
+        return value
+    content = {name: write_document(inner) for name, inner in lay_out(value).items()}
+    rest = getattr(value, "rest", None)
+    return rest.restore(content) if isinstance(rest, Rest) else content
 
 
 def name_place(place: Place) -> str:
@@ -113,34 +115,36 @@ def name_place(place: Place) -> str:
 
 def lay_out(value: Any) -> dict[str, Any]:
     """Return the keys that a file has for a dataclass, with values that are not converted yet."""
-    form = _form(type(value))
-    if form.whole:
-        return form.whole.write(value)
-    return dict(_list_keys(value, form))
+    form, names = _form(type(value)), codec.field_names(type(value)) or ()
+    if form is _PLAIN:
+        return {name: getattr(value, name) for name in names}
+    return form.whole.write(value) if form.whole else dict(_list_keys(value, form))
 
 
 def _list_keys(value: Any, form: Form) -> Iterator[tuple[str, Any]]:
-    after = {before: name for name, before in form.computed.items()}
-    for f in codec.fields_of(type(value)):
-        name = f.name
-        inner = getattr(value, name)
-        left_out = (form.omit_none and inner is None) or (
-            name in form.omit and _has_default(value, form.omit[name])
+    defaults = _defaults(type(value))
+    for name in codec.field_names(type(value)) or ():
+        inner, decisive = getattr(value, name), form.omit.get(name)
+        is_left_out = (form.omit_none and inner is None) or (
+            decisive is not None and getattr(value, decisive) == defaults[decisive]
         )
         if name in form.levels:
             yield from form.levels[name].write(inner).items()
         elif name in form.flat:
             yield from lay_out(inner).items() if inner is not None else ()
-        elif name not in form.skip and not left_out:
+        elif name not in form.skip and not is_left_out:
             yield name, inner
-        if name in after:
-            yield after[name], getattr(value, after[name])
+        if name in form.computed:
+            yield form.computed[name], getattr(value, form.computed[name])
 
 
-def _has_default(value: Any, name: str) -> bool:
-    f = next(f for f in codec.fields_of(type(value)) if f.name == name)
-    make = f.default_factory
-    return bool(getattr(value, name) == (f.default if make is dataclasses.MISSING else make()))
+@codec.cached
+def _defaults(cls: Any) -> dict[str, Any]:
+    none = dataclasses.MISSING
+    return {
+        f.name: f.default if f.default_factory is none else f.default_factory()
+        for f in dataclasses.fields(cls)
+    }
 
 
 class DocumentReader(codec.Reader):
@@ -167,35 +171,37 @@ class DocumentReader(codec.Reader):
         if form.whole:
             found = form.whole.read(self, data, place)
         else:
-            found = cls(**(self._read_fields(cls, form, data, place, values) | values))
+            found = cls(**(self._read_fields(cls, form, data, place) | values))
         self._compare(found, form, data, place)
         return found
 
     def _read_fields(
-        self, cls: type[Any], form: Form, data: dict[str, Any], place: Place, values: Any
+        self, cls: type[Any], form: Form, data: dict[str, Any], place: Place
     ) -> dict[str, Any]:
         known = data
         if form.absent or form.defaults:
-            given = {name: v for name, v in data.items() if v not in form.absent}
-            known = {**form.defaults, **given}
-        found = {}
-        for f in codec.fields_of(cls):
-            if f.name in form.levels:
-                found[f.name] = form.levels[f.name].read(self, data, place)
-            elif f.name in form.flat:
-                found[f.name] = self._read_flat(cls, f.name, data, place)
-            elif f.name not in form.skip and f.name not in values and codec.is_needed(f, known):
-                found[f.name] = self.field(cls, f, known, place)
+            there = {name: v for name, v in data.items() if v not in form.absent}
+            known = {**form.defaults, **there}
+        others = {*form.levels, *form.flat, *form.skip}
+        plain = [f for f in codec.plan(cls) if f.name not in others]
+        found = self.read_fields(plain, known, place)
+        for name, level in form.levels.items():
+            found[name] = level.read(self, data, place)
+        for f in codec.plan(cls) if form.flat else ():
+            if f.name in form.flat:
+                found[f.name] = self._read_flat(f.hint, data, place)
         return found
 
-    def _read_flat(self, cls: type[Any], name: str, data: dict[str, Any], place: Place) -> Any:
+    def _read_flat(self, hint: Any, data: dict[str, Any], place: Place) -> Any:
         """Return an inner dataclass. It may be None if none of its required fields is there."""
-        hint = codec.hints_of(cls)[name]
         inner = next(iter(get_args(hint)), hint)
-        required = {f.name for f in codec.fields_of(inner) if codec.is_needed(f, ())}
-        if inner is not hint and not required & data.keys():
+        if (
+            inner is not hint
+            and not {f.name for f in codec.plan(inner) if f.required} & data.keys()
+        ):
             return None
-        return super().build(inner, data, place)  # other fields are compared with the outer ones
+        # Other fields are compared with those of the outer dataclass.
+        return inner(**self.read_fields(codec.plan(inner), data, place))
 
     def _compare(self, found: Any, form: Form, data: dict[str, Any], place: Place) -> None:
         """Note what a file has that would not be written, and what would be written beside that."""

@@ -102,7 +102,7 @@ describe(whole=MATCHES)(MatchScore)
 describe(levels={"estimate": CHOICE}, defaults={"without_examples": 0, "chosen": {}})(BestOfN)
 describe(omit_none=True, checks={"n_samples": is_count})(RecordedProtocol)
 describe(
-    computed={"complete": "unscorable_problems"},
+    computed={"unscorable_problems": "complete"},
     omit={"unscorable_problems": "unscorable_problems"},
     required=("complete",),
     checks={
@@ -270,7 +270,7 @@ class SampleResult:
 @describe(
     skip=("path", "rest"),
     omit_none=True,
-    computed={"marks": "not_publishable"},
+    computed={"not_publishable": "marks"},
     absent=(None,),
     required=("schema",),
     checks={
