@@ -17,7 +17,7 @@ from assay.report.comparison import describe_decision, summarize_comparison, sum
 from assay.runs import Result
 from assay.runs.compare import group_results
 from assay.runs.result import ProblemResult, ScoreResult
-from assay.runs.result_json import parse_result, render_result
+from assay.runs.results import parse_result, render_result
 from assay.scoring import Tally, estimates
 from tests.in_process import run_command
 from tests.runs.consistent import agree

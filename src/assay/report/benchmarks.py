@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from assay.benchmarks import OwnBenchmark, benchmarks, read_own
-from assay.datasets.states import check_data
+from assay.datasets.catalogue import check_data
 from assay.report.text import table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from assay.benchmarks import Description
-    from assay.datasets.states import DataState
+    from assay.datasets.catalogue import DataState
 
 # built-in: part of the package; verified, damaged: on this machine; not-here: not downloaded yet;
 # own-files: the user gets them; unknown: the benchmark has no description.

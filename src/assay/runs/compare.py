@@ -10,7 +10,7 @@ from assay.errors import UsageError
 from assay.protocol import Difference, differences
 from assay.runs.marks import MarkName
 from assay.runs.result import Result
-from assay.runs.result_json import render_result
+from assay.runs.results import render_result
 from assay.scoring import Tally
 from assay.scoring.comparison import (
     Statistics,

@@ -20,7 +20,7 @@ from assay.runs.about import RUN_FILE, RunAbout, read_about
 from assay.runs.checks.run_folder import check_folder, read_checked_result
 from assay.runs.folder import run_folders
 from assay.runs.result import Result
-from assay.runs.result_json import describe_fault, read_result, render_result
+from assay.runs.results import describe_fault, read_result, render_result
 from assay.types import ModelIdentity
 
 PROTOCOL_FILE = "protocol.json"

@@ -96,10 +96,14 @@ def with_publication(result: Result, completions: Iterable[Completion]) -> Resul
         result = replace(
             result, not_publishable=(*result.not_publishable, f"{amount} {WITHOUT_GPU}")
         )
-    blocking = [one for one in list_marks(replace(result, publishable=True)) if one.mark.blocks]
-    return replace(
-        result, publishable=not blocking, not_publishable=tuple(one.detail for one in blocking)
-    )
+    obstacles = list_obstacles(result)
+    return replace(result, publishable=not obstacles, not_publishable=tuple(obstacles))
+
+
+def list_obstacles(result: Result) -> list[str]:
+    """Return why a result is not publishable, from its other fields."""
+    marks = list_marks(replace(result, publishable=True))
+    return [one.detail for one in marks if one.mark.blocks]
 
 
 def require_publishable(results: Iterable[Result]) -> None:

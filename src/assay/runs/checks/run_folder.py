@@ -14,14 +14,19 @@ from assay.runs.about import Environment, read_about
 from assay.runs.checks.claims import (
     Claim,
     count_rounds,
+    is_current,
     protocol_claims,
     refuse_contradictions,
 )
-from assay.runs.checks.fields import is_current
 from assay.runs.folder import COMPLETIONS, PARTS, VERDICTS, PartTimes, RunWriter
 from assay.runs.result import Result
-from assay.runs.result_json import read_result
-from assay.runs.results import count_values, find_earlier_result, find_integrity, measure_times
+from assay.runs.results import (
+    count_values,
+    find_earlier_result,
+    find_integrity,
+    measure_times,
+    read_result,
+)
 from assay.scoring import estimate_of_chosen, group_scores
 from assay.types import Completion, SampleKey, Verdict
 
