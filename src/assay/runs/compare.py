@@ -154,12 +154,6 @@ def compare_family(
     )
 
 
-def group_results(results: Sequence[Result], alpha: float = ALPHA) -> ModelGroups:
-    """Return letters for results that cannot be distinguished: all pairs, Holm's correction."""
-    table = {result.run: list(tally_problems(result).values()) for result in results}
-    return group_verdicts(table, alpha)
-
-
 def share_problems(a: Result, b: Result) -> bool:
     """Return whether two results have a judged problem in common."""
     pairs = zip(a.problems, b.problems, strict=False)
