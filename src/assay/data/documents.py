@@ -86,10 +86,10 @@ def read_document(cls: type[T], content: Any, **values: Any) -> T:
     ``values`` are those of fields that are not in the file. A field ``rest`` is filled here.
     """
     reader = DocumentReader()
-    found = reader.build(cls, content, **values)
+    record = reader.build(cls, content, **values)
     if "rest" in _form(cls).skip:
-        return dataclasses.replace(found, rest=reader.rest)  # type: ignore[type-var]
-    return found
+        return dataclasses.replace(record, rest=reader.rest)  # type: ignore[type-var]
+    return record
 
 
 def write_document(value: Any) -> Any:
@@ -167,13 +167,13 @@ class DocumentReader(codec.Reader):
         for name, check in form.checks.items():
             if name in data and not check(data[name]):
                 raise codec.unexpected(name, data[name], (*place, name))
-        found: T
+        record: T
         if form.whole:
-            found = form.whole.read(self, data, place)
+            record = form.whole.read(self, data, place)
         else:
-            found = cls(**(self._read_fields(cls, form, data, place) | values))
-        self._compare(found, form, data, place)
-        return found
+            record = cls(**(self._read_fields(cls, form, data, place) | values))
+        self._compare(record, form, data, place)
+        return record
 
     def _read_fields(
         self, cls: type[Any], form: Form, data: dict[str, Any], place: Place
@@ -184,13 +184,13 @@ class DocumentReader(codec.Reader):
             known = {**form.defaults, **there}
         others = {*form.levels, *form.flat, *form.skip}
         plain = [f for f in codec.plan(cls) if f.name not in others]
-        found = self.read_fields(plain, known, place)
+        values = self.read_fields(plain, known, place)
         for name, level in form.levels.items():
-            found[name] = level.read(self, data, place)
+            values[name] = level.read(self, data, place)
         for f in codec.plan(cls) if form.flat else ():
             if f.name in form.flat:
-                found[f.name] = self._read_flat(f.hint, data, place)
-        return found
+                values[f.name] = self._read_flat(f.hint, data, place)
+        return values
 
     def _read_flat(self, hint: Any, data: dict[str, Any], place: Place) -> Any:
         """Return an inner dataclass. It may be None if none of its required fields is there."""
@@ -203,9 +203,9 @@ class DocumentReader(codec.Reader):
         # Other fields are compared with those of the outer dataclass.
         return inner(**self.read_fields(codec.plan(inner), data, place))
 
-    def _compare(self, found: Any, form: Form, data: dict[str, Any], place: Place) -> None:
+    def _compare(self, record: Any, form: Form, data: dict[str, Any], place: Place) -> None:
         """Note what a file has that would not be written, and what would be written beside that."""
-        written = lay_out(found)
+        written = lay_out(record)
         if written.keys() != data.keys():
             rest = self.rest
             rest.unknown.extend(((*place, k), v) for k, v in data.items() if k not in written)

@@ -52,7 +52,7 @@ describe(defaults={"name": "", "engine": ""})(ModelIdentity)  # in results files
 @describe(omit_none=True, absent=(None, {}))
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Record where a run is executed: versions, machine, engine, sandbox."""
+    """The place where a run is executed: versions, machine, engine, sandbox."""
 
     assay: str = ""
     python: str = ""

@@ -126,8 +126,8 @@ class BatchOutput:
                 f"{self._path}: its settings in {self._about_path.name} are missing or damaged "
                 f"({error}). {INSTEAD}"
             ) from error
-        found = differences(*(json.loads(codec.dumps(s)) for s in (about.settings, settings)))
-        if differing := [one for one in found if one[0] not in NO_SETTINGS]:
+        both = (json.loads(codec.dumps(s)) for s in (about.settings, settings))
+        if differing := [one for one in differences(*both) if one[0] not in NO_SETTINGS]:
             changes = ", ".join(f"{n} was {_short(a)}, is {_short(b)}" for n, a, b in differing)
             raise RunError(f"{self._path}: was started with other settings ({changes}). {INSTEAD}")
         return about

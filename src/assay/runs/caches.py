@@ -149,12 +149,12 @@ class CompletionStore:
         if not self.has(key):
             return None
         try:
-            found = codec.from_json(Completion, self._kept.get(key))
-            codec.check_numbers(found)
+            stored = codec.from_json(Completion, self._kept.get(key))
+            codec.check_numbers(stored)
         except ValueError:
             return None
         return replace(
-            found, task_id=request.task_id, sample=request.sample, seed=request.seed, reused=True
+            stored, task_id=request.task_id, sample=request.sample, seed=request.seed, reused=True
         )
 
     def has(self, key: str) -> bool:
@@ -178,23 +178,23 @@ class CompletionStore:
         """
 
         def reusing(requests: Iterable[Request]) -> Iterator[Completion]:
-            found: list[Completion] = []
+            reused: list[Completion] = []
             keys: dict[SampleKey, str] = {}
 
             def new_requests() -> Iterator[Request]:
                 for request in requests:
                     key = self.key(request)
                     if (completion := self.get(key, request)) is not None:
-                        found.append(completion)
+                        reused.append(completion)
                     else:
                         keys[request.key] = key
                         yield request
 
             for completion in complete(new_requests()):
-                yield from _take_all(found)
+                yield from _take_all(reused)
                 self.put(keys.pop(completion.key), completion)
                 yield completion
-            yield from _take_all(found)
+            yield from _take_all(reused)
 
         return reusing
 
@@ -205,8 +205,8 @@ def _encode(prompt: Prompt) -> Any:
     return {k: value for k, value in codec.to_json(prompt).items() if not absent.get(k)}
 
 
-def _take_all(found: list[Completion]) -> Iterator[Completion]:
+def _take_all(completions: list[Completion]) -> Iterator[Completion]:
     """Yield the completions that are there now, and remove them."""
-    taken = found[:]
-    del found[: len(taken)]
+    taken = completions[:]
+    del completions[: len(taken)]
     yield from taken

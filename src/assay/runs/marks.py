@@ -80,12 +80,12 @@ def list_marks(result: Result) -> list[Marking]:
     They follow from the other fields, so that results of earlier versions have them too. A mark
     with several details is listed several times.
     """
-    found = [*_coverage(result), *_origin(result), *_verdicts(result)]
-    if not result.publishable and not any(one.mark.blocks for one in found):
+    marks = [*_coverage(result), *_origin(result), *_verdicts(result)]
+    if not result.publishable and not any(one.mark.blocks for one in marks):
         reasons = result.not_publishable or ("not recorded why",)
-        found += [Marking("unrecorded", reason) for reason in reasons]
+        marks += [Marking("unrecorded", reason) for reason in reasons]
     order = list(MARKS)
-    return sorted(found, key=lambda one: order.index(one.name))
+    return sorted(marks, key=lambda one: order.index(one.name))
 
 
 def with_publication(result: Result, completions: Iterable[Completion]) -> Result:

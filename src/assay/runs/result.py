@@ -20,7 +20,7 @@ from assay.protocol import PromptSettings, RecordedProtocol
 from assay.runs.about import Environment
 from assay.runs.folder import RunReader
 from assay.runs.marks import MarkName, list_marks
-from assay.scoring import BestOfN, Coverage, MatchScore
+from assay.scoring import BestOfN, Coverage, MatchScore, Tally
 from assay.scoring.estimates import MeasureScore
 from assay.scoring.sequential import Look
 from assay.types import Completion, Decoding, Estimate, ModelIdentity, Program, Sample, Verdict
@@ -51,15 +51,15 @@ def _read_estimates(
     intervals = data.get("intervals", {})
     if not isinstance(intervals, dict):
         raise unexpected("intervals", intervals, (*place, "intervals"))
-    found = {}
+    estimates = {}
     for name, interval in intervals.items():
         inner = (*place, "intervals", name)
         if name.startswith(prefix) and data.get(name) is not None:
-            found[name] = _read_estimate(reader, data[name], interval, inner)
+            estimates[name] = _read_estimate(reader, data[name], interval, inner)
         else:
             DocumentReader().build(Estimate, interval, inner, k=1, value=0.0)  # checks its ends
             reader.rest.unknown.append((inner, interval))
-    return found
+    return estimates
 
 
 def _read_estimate(reader: DocumentReader, value: Any, interval: Any, place: Place) -> Estimate:
@@ -77,8 +77,8 @@ def _read_pass_at(reader: DocumentReader, data: Any, place: Place) -> dict[int, 
     for name, value in data.items():
         if name.startswith(PASS_AT) and not (value is None or is_share(value)):
             raise unexpected(name, value, (*place, name))
-    found = _read_estimates(reader, data, place, PASS_AT)
-    by_k = {int(name.removeprefix(PASS_AT)): one for name, one in found.items()}
+    estimates = _read_estimates(reader, data, place, PASS_AT)
+    by_k = {int(name.removeprefix(PASS_AT)): one for name, one in estimates.items()}
     return {k: replace(one, k=k) for k, one in by_k.items()}
 
 
@@ -115,7 +115,7 @@ describe(
 @describe(flat=("decoding", "asking"))
 @dataclass(frozen=True, slots=True)
 class ConfigResult:
-    """Record how completions were generated. In the file, all fields are on one level."""
+    """The settings of generation. In the file, all fields are on one level."""
 
     decoding: Decoding = field(default_factory=Decoding)
     asking: PromptSettings | None = None  # none: the version that wrote the file did not record it
@@ -127,13 +127,17 @@ class ConfigResult:
 @describe(omit={"cluster": "cluster"}, checks={"n": is_count, "passed": is_count})
 @dataclass(frozen=True, slots=True)
 class ProblemResult:
-    """Count how many of a problem's judged samples passed, and why the others did not."""
+    """The number of a problem's judged samples that passed, and why the others did not."""
 
     task_id: str
     n: int
     passed: int
     reasons: dict[str, int] = field(default_factory=dict)
     cluster: str | None = None  # the original problem that it derives from; none: it is one
+
+    @property
+    def tally(self) -> Tally:
+        return Tally(self.task_id, self.n, self.passed, self.cluster)
 
 
 @describe(levels={"pass_at": PASS_AT_K}, defaults={"samples": 0})
@@ -248,7 +252,7 @@ class CrossCheck:
 
 @dataclass(frozen=True, slots=True)
 class SequentialResult:
-    """Record how samples were added in rounds until a comparison with a baseline decided."""
+    """The rounds in which samples were added until a comparison with a baseline decided."""
 
     baseline: str  # its run
     baseline_model: str

@@ -19,6 +19,7 @@ from assay.runs.checks.content import check_content
 from assay.runs.marks import ADDED_IN_ROUNDS, with_publication
 from assay.runs.result import (
     SCHEMA,
+    WALL,
     BreakdownResult,
     ConfigResult,
     GroupResult,
@@ -144,10 +145,7 @@ def measure_times(
         inference_s=round(sum(c.inference_ms for c in completions) / 1000, 3),
         judging_cpu_s=round(sum(v.cpu_s for v in verdicts), 3),
         judging_wall_s=round(sum(v.wall_s for v in verdicts), 3),
-        loading_s=round(sum(p.loading_s for p in parts), 3) if parts else None,
-        generating_s=round(sum(p.generating_s for p in parts), 3) if parts else None,
-        judging_s=round(sum(p.judging_s for p in parts), 3) if parts else None,
-        whole_s=round(sum(p.whole_s for p in parts), 3) if parts else None,
+        **{name: round(sum(getattr(p, name) for p in parts), 3) for name in WALL if parts},
         reused=len(reused),
         reused_tokens=sum(c.tokens_generated for c in reused),
     )
@@ -261,11 +259,11 @@ def read_tsv(path: Path) -> list[Tally]:
 
 
 def _breakdowns(scores: Iterable[BreakdownScore]) -> dict[str, dict[str, BreakdownResult]]:
-    found: dict[str, dict[str, BreakdownResult]] = {}
+    breakdowns: dict[str, dict[str, BreakdownResult]] = {}
     for one in scores:
         result = BreakdownResult(one.problems, _by_k(one.estimates))
-        found.setdefault(one.label, {})[one.value] = result
-    return found
+        breakdowns.setdefault(one.label, {})[one.value] = result
+    return breakdowns
 
 
 def _by_k(estimates: Iterable[Estimate]) -> dict[int, Estimate]:

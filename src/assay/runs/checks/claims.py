@@ -51,11 +51,11 @@ def is_current(result: Result) -> bool:
 
 def count_rounds(result: Result) -> int:
     """Return the samples per problem that a result counts, if they were added in rounds; else 0."""
-    found = result.coverage
+    coverage = result.coverage
     in_rounds = result.sequential is not None or ADDED_IN_ROUNDS in result.not_publishable
-    if found is None or not found.selected_problems or not in_rounds:
+    if coverage is None or not coverage.selected_problems or not in_rounds:
         return 0
-    return found.samples // found.selected_problems
+    return coverage.samples // coverage.selected_problems
 
 
 def protocol_claims(content: Mapping[str, Any]) -> Iterator[Claim]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -49,7 +49,7 @@ def check_content(content: Any, result: Result) -> None:
     Fields that earlier versions did not write, and that are not there, claim nothing.
     """
     try:
-        refuse_missing(content, result, tally_all(result.problems), REMEDY)
+        refuse_missing(content, result, [problem.tally for problem in result.problems], REMEDY)
         refuse_contradictions(result.path, _claims(content, result), "its other fields give")
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         raise RunError(
@@ -82,10 +82,10 @@ def _find_missing(content: Any, result: Result, tallies: list[Tally]) -> Iterato
         if str(place[-1]).startswith(PASS_AT):  # without the other of value and interval
             yield name_place((*place[:-1], "intervals", place[-1]))
     scores = content["results"]
-    for found in estimates(tallies):
-        yield from _find_score(("results",), scores, f"{PASS_AT}{found.k}")
+    for one in estimates(tallies):
+        yield from _find_score(("results",), scores, f"{PASS_AT}{one.k}")
         for name, group in (scores.get("groups") or {}).items():
-            yield from _find_score(("results", "groups", name), group, f"{PASS_AT}{found.k}")
+            yield from _find_score(("results", "groups", name), group, f"{PASS_AT}{one.k}")
     if scores["invalid"] and not scores.get("left_out_as_failed"):
         yield "results.left_out_as_failed"
     if (best := scores.get("best_of_n")) and not best.get("chosen"):
@@ -102,13 +102,8 @@ def _find_score(place: Place, scores: Any, name: str) -> Iterator[str]:
         yield name_place((*place, "intervals", name))
 
 
-def tally_all(problems: Iterable[ProblemResult]) -> list[Tally]:
-    """Return the counts of all problems, judged or not."""
-    return [Tally(p.task_id, p.n, p.passed, p.cluster) for p in problems]
-
-
 def _claims(content: Any, result: Result) -> Iterator[Claim]:
-    scores, tallies = content["results"], tally_all(result.problems)
+    scores, tallies = content["results"], [problem.tally for problem in result.problems]
     ids = [tally.task_id for tally in tallies]
     yield Claim("the number of different problems", len(ids), len(set(ids)))
     yield from _protocol_claims(content, ids)
@@ -212,30 +207,32 @@ def _problem_claims(problems: Sequence[ProblemResult], *, known: bool) -> Iterat
 
 
 def _coverage_claims(content: Any, result: Result, tallies: Sequence[Tally]) -> Iterator[Claim]:
-    recorded, found = content.get("coverage"), result.coverage
+    recorded, counts = content.get("coverage"), result.coverage
     n_samples = result.protocol.n_samples
     if most := max(tallies, key=lambda tally: tally.n, default=None):
         yield _at_most(f"problems[{most.task_id}].n", most.n, n_samples)
-    if not recorded or found is None:
+    if not recorded or counts is None:
         return
     if rounds := count_rounds(result):
         yield _at_most("coverage.samples", rounds, n_samples)
         n_samples = rounds
-    expected = coverage(tallies, n_samples, found.benchmark_problems, result.results.unscorable)
+    expected = coverage(tallies, n_samples, counts.benchmark_problems, result.results.unscorable)
     for name, value in codec.to_json(expected).items():
         if name in recorded:
             yield Claim(f"coverage.{name}", recorded[name], value)
-    yield Claim("coverage.complete", recorded["complete"], found.complete)
-    yield _at_most("coverage.selected_problems", found.selected_problems, found.benchmark_problems)
+    yield Claim("coverage.complete", recorded["complete"], counts.complete)
+    yield _at_most(
+        "coverage.selected_problems", counts.selected_problems, counts.benchmark_problems
+    )
     if "completed" in content["results"]:
-        yield Claim("results.completed", content["results"]["completed"], found.judged_problems)
+        yield Claim("results.completed", content["results"]["completed"], counts.judged_problems)
 
 
 def _method_claims(scores: Any) -> Iterator[Claim]:
     """Yield how intervals were computed. Those of one file are all of the same version."""
-    found = list(_find_intervals({**scores, "measures": None}))
-    version = next((one["version"] for one in found if "version" in one), None)
-    for interval in found:
+    intervals = list(_find_intervals({**scores, "measures": None}))
+    version = next((one["version"] for one in intervals if "version" in one), None)
+    for interval in intervals:
         yield Claim("the version of an interval", interval.get("version"), version)
         if version is not None:  # one that is not known here cannot be recomputed
             yield Claim("the version of an interval", version, VERSION)
@@ -259,27 +256,27 @@ def _score_claims(
         if not name.startswith(PASS_AT):
             continue
         k = int(name.removeprefix(PASS_AT))
-        found = estimate(tallies, k) if k > 0 else None
-        yield Claim(f"{place}.{name}", value, found and found.value)
-        if found is None or name not in intervals:
+        recomputed = estimate(tallies, k) if k > 0 else None
+        yield Claim(f"{place}.{name}", value, recomputed and recomputed.value)
+        if recomputed is None or name not in intervals:
             continue
         inner = f"{place}.intervals.{name}"
-        yield from _interval_claims(inner, intervals[name], found, tallies)
+        yield from _interval_claims(inner, intervals[name], recomputed, tallies)
 
 
 def _interval_claims(
-    place: str, interval: Mapping[str, Any], found: Estimate, tallies: Sequence[Tally]
+    place: str, interval: Mapping[str, Any], recomputed: Estimate, tallies: Sequence[Tally]
 ) -> Iterator[Claim]:
     if "problems" in interval:
-        yield Claim(f"{place}.problems", interval["problems"], found.problems)
-    yield _order_claim(place, found.value, interval)
+        yield Claim(f"{place}.problems", interval["problems"], recomputed.problems)
+    yield _order_claim(place, recomputed.value, interval)
     if interval.get("version") != VERSION:  # of another version of assay, with its own method
         return
     level = _level(interval)
-    ends = found.low, found.high
+    ends = recomputed.low, recomputed.high
     if level != LEVEL:
-        enough = [t for t in tallies if t.n >= found.k]
-        values = [pass_at_k(t.n, t.passed, found.k) for t in enough]
+        enough = [t for t in tallies if t.n >= recomputed.k]
+        values = [pass_at_k(t.n, t.passed, recomputed.k) for t in enough]
         ends = mean_interval(enough, values, level)
     yield from _end_claims(place, interval, ends)
 
@@ -358,8 +355,8 @@ def _sequential_claims(result: Result) -> Iterator[Claim]:
             getattr(one, name) - (getattr(before, name) if before else 0)
             for name in ("pairs", "gained", "lost")
         ]
-        found = look(before, added[0], added[1], added[2], rounds.margin, one.interval.level)
-        yield Claim(f"sequential.looks[{number}]", codec.to_json(one), codec.to_json(found))
+        recomputed = look(before, added[0], added[1], added[2], rounds.margin, one.interval.level)
+        yield Claim(f"sequential.looks[{number}]", codec.to_json(one), codec.to_json(recomputed))
         before = one
     last = rounds.looks[-1].decision if rounds.looks else None
     yield Claim("sequential.decision", rounds.decision, last)
