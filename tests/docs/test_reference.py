@@ -27,7 +27,7 @@ from assay.prompts import strategies
 from assay.protocol import PromptSettings, Protocol
 from assay.quality.decision import EXIT_CODES
 from assay.runs.marks import MARKS
-from assay.runs.result_json import render_result
+from assay.runs.results import render_result
 from assay.sandbox.selftest.attacks import BATTERY
 from assay.selection import methods
 from assay.types import Benchmark, Completion, Decoding, ModelIdentity, Verdict

@@ -31,7 +31,7 @@ from assay.runs import (
     open_run,
     read_tsv,
 )  # fmt: skip
-from assay.runs.result_json import parse_result, read_result
+from assay.runs.results import parse_result, read_result
 from assay.types import Completion, Decoding, Verdict
 from tests.in_process import limit_seconds
 from tests.quality.test_contracts import SOUND

@@ -18,7 +18,7 @@ from assay.models.model import join_answer
 from assay.models.workers.prompt_tokens import BEGUN, render_chat
 from assay.pipeline.prompt_settings import describe_form, may_think
 from assay.prompts import name_parts
-from assay.runs.stores.completions import CompletionStore
+from assay.runs.caches import CompletionStore
 from assay.types import Decoding, Message, Problem, Prompt, Request, Tests
 from tests.formats.test_gaps import default_file
 from tests.models.faulty_server import USAGE, FaultyServer

@@ -15,15 +15,14 @@ from assay.report.pages.run.scores import (
 )
 from assay.runs import Result
 from assay.runs.result import (
-    BestOfNResult,
     BreakdownResult,
     CrossCheck,
     Dependence,
     Disagreement,
     GroupResult,
-    InfillingResult,
     SequentialResult,
 )
+from assay.scoring import BestOfN, MatchScore
 from assay.scoring.estimates import MeasureScore
 from assay.scoring.intervals import Interval
 from assay.scoring.sequential import Look
@@ -48,7 +47,7 @@ def test_every_estimate_is_a_tile(result: Result) -> None:
     scores = replace(
         result.results, pass_at={1: one, 10: one},
         groups={"base": GroupResult(0.5, {1: one}), "plus": GroupResult(0.4, {1: one})},
-        best_of_n=BestOfNResult("majority", 4, one), infilling=InfillingResult(one, one),
+        best_of_n=BestOfN("majority", 4, one, 0, {}), infilling=MatchScore(one, one),
         measures={"Excess<b>": MeasureScore(0.25, None, None, 3, 3)},
     )  # fmt: skip
     found = replace(result, results=scores)

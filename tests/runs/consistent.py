@@ -9,7 +9,7 @@ from typing import Any
 from assay.data import codec
 from assay.protocol import Protocol
 from assay.runs import Result
-from assay.runs.result_json import parse_result, render_result
+from assay.runs.results import parse_result, render_result
 
 
 def make_consistent(content: dict[str, Any]) -> dict[str, Any]:

@@ -11,14 +11,15 @@ import pytest
 
 from assay import api, runs
 from assay.data import codec
+from assay.data.documents import Rest
 from assay.errors import UsageError
 from assay.report.comparison import describe_decision, summarize_comparison, summarize_family
 from assay.runs import Result
-from assay.runs._rest import Rest
-from assay.runs.compare import group_results
+from assay.runs.compare import tally_problems
 from assay.runs.result import ProblemResult, ScoreResult
-from assay.runs.result_json import parse_result, render_result
+from assay.runs.results import parse_result, render_result
 from assay.scoring import Tally, estimates
+from assay.scoring.comparison import group_verdicts
 from tests.in_process import run_command
 from tests.runs.consistent import agree
 
@@ -33,7 +34,8 @@ def result(
     first: int = 0,
 ) -> Result:
     """Return a result with these numbers of passes of its problems."""
-    base = parse_result(json.loads(GOLDEN.read_text()), Path(f"{name}.json"))
+    content = {**json.loads(GOLDEN.read_text()), "run": name}
+    base = parse_result(content, Path(f"{name}.json"))
     problems = tuple(
         ProblemResult(f"t/{first + i}", n, c, cluster=clusters[i] if clusters else None)
         for i, c in enumerate(passed)
@@ -209,7 +211,8 @@ def test_groups_need_no_baseline() -> None:
         result(name, [1] * n + [0] * (200 - n))
         for name, n in zip("abc", (150, 148, 60), strict=True)
     ]
-    assert group_results(models).letters == {"a": "a", "b": "a", "c": "b"}
+    table = {model.run: list(tally_problems(model).values()) for model in models}
+    assert group_verdicts(table).letters == {"a": "a", "b": "a", "c": "b"}
 
 
 def test_what_is_printed() -> None:

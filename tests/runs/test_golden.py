@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from assay.runs import build_result, open_run, write_result
-from assay.runs.about import parse_environment
+from assay.data.documents import read_document
+from assay.runs import Environment, build_result, open_run, write_result
 from assay.scoring import BestOfN, coverage, estimates, group_scores, tally
 from assay.scoring.intervals import wilson
 from assay.types import Benchmark, Completion, Estimate, Verdict
@@ -141,7 +141,7 @@ def build(folder: Path) -> str:
     """Return the results file of a run with all that a run can have but the checks."""
     run = open_run(folder, BASE, MODEL, tests_seed="fixed", selection="[:4]")
     for environment in ENVIRONMENTS:
-        run.add_environment(parse_environment(environment))
+        run.add_environment(read_document(Environment, environment))
     for number, status in enumerate(("pass", "fail", "invalid", "fail")):
         key = (f"t/{number % 2}", number // 2)
         run.add_completion(Completion(*key, "x", "length", 10, 20 + number, 1500.0, 0, True))

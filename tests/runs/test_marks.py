@@ -22,7 +22,7 @@ from assay.runs.marks import (
     list_marks,
     with_publication,
 )
-from assay.runs.result_json import parse_result
+from assay.runs.results import parse_result
 from assay.scoring import Coverage
 from assay.types import Completion, ModelIdentity
 from tests.report.leaderboards import make_result

@@ -11,7 +11,7 @@ import pytest
 
 from assay.errors import RunError
 from assay.runs import Result, compare, find_result, list_runs, open_run, read_tsv, render_result
-from assay.runs.result_json import parse_result
+from assay.runs.results import parse_result
 from assay.scoring import Tally
 from tests.runs.consistent import make_consistent
 from tests.runs.test_folder import MODEL

@@ -19,7 +19,6 @@ from assay.runs import compare, read_result, render_result, write_result
 from assay.runs.about import Environment, read_about, write_about
 from assay.runs.batch_output import BatchOutput
 from assay.runs.result import (
-    BestOfNResult,
     ConfigResult,
     CrossCheck,
     Dependence,
@@ -31,7 +30,7 @@ from assay.runs.result import (
     ScoreResult,
     Timing,
 )
-from assay.scoring import Coverage
+from assay.scoring import BestOfN, Coverage
 from assay.types import Decoding, ModelIdentity
 from tests.runs.consistent import make_consistent, rehash
 from tests.runs.test_batch_output import SETTINGS
@@ -197,7 +196,7 @@ def test_the_docs_name_the_fields_of_best_of_n() -> None:
     section = DOCS.read_text().partition("### best_of_n")[2].partition("\n## ")[0]
     rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
     keys = {key for row in rows for key in CODE.findall(row)}
-    assert keys == names(BestOfNResult) - {"estimate"} | {"value", "interval"}
+    assert keys == names(BestOfN) - {"estimate"} | {"value", "interval"}
 
 
 def test_a_recorded_protocol_has_the_fields_of_a_protocol() -> None:

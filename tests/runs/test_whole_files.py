@@ -13,7 +13,7 @@ import pytest
 
 from assay.errors import RunError
 from assay.runs import find_result, read_result
-from assay.runs.result_json import WALL
+from assay.runs.result import WALL
 from tests.report.run_folders import toy_samples, write_run
 from tests.runs.test_result import content_of
 from tests.test_protocol import BASE

@@ -11,7 +11,7 @@ from assay.cli._groups import FullGroup
 from assay.cli._options import as_json, data_dir, option
 from assay.cli._output import echo, echo_json, note
 from assay.cli._progress import ProgressDisplay
-from assay.datasets.states import DataState, choose_files, download_data, find_data, verify_data
+from assay.datasets.catalogue import DataState, choose_files, download_data, find_data, verify_data
 from assay.errors import DataError
 from assay.pipeline.score import check_data_references
 from assay.report.text import table

@@ -12,10 +12,10 @@ from assay import runs, scoring
 from assay.cli._options import as_json, option
 from assay.cli._output import INCOMPLETE, echo, echo_json
 from assay.data import codec
+from assay.data.documents import write_document
 from assay.data.printable import quantity
 from assay.errors import UsageError
 from assay.report.text import describe_gap, level
-from assay.runs.result_json import render_coverage
 from assay.scoring import Tally
 from assay.scoring.pass_at_k import majority_at_k, pass_hat_k
 from assay.types import Estimate
@@ -95,7 +95,7 @@ def _show_tsv(path: Path, only_k: tuple[int, ...], measure: str, *, as_json: boo
     if as_json:
         record = {f"{MEASURES[measure].key}{e.k}": codec.to_json(e) for e in found}
         if not coverage.complete:
-            record["coverage"] = render_coverage(coverage)
+            record["coverage"] = write_document(coverage)
         echo_json(record)
     elif gap := describe_gap(coverage):
         echo(f"incomplete: {gap}. The score covers only these.")

@@ -18,7 +18,7 @@ NAME = re.compile(r"(?!\.)[\w.+-]{1,100}", re.ASCII)  # fit for the name of a fi
 
 @dataclass(slots=True)
 class Mistakes:
-    """Collect everything that is wrong with a file, with its lines."""
+    """Everything that is wrong with a file, with its lines."""
 
     name: str  # of the file, or of what else is wrong
     error: type[MistakesError] = MistakesError
@@ -62,7 +62,7 @@ class LocatedMapping:
 
 
 class FileChecker:
-    """Read the parts of a file and collect the mistakes."""
+    """A reader of the parts of a file that collects the mistakes."""
 
     def __init__(self, found: LocatedData, mistakes: Mistakes) -> None:
         self.found, self.mistakes = found, mistakes

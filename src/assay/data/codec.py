@@ -9,24 +9,30 @@ import functools
 import hashlib
 import json
 import types
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 HUGE = 2**63  # no count or time reaches it; numbers above may not fit into a float
 T = TypeVar("T")
-_ATOMS = frozenset((str, int, float, bool, types.NoneType))
+Place = tuple[str | int, ...]  # the keys and positions that lead to a value
+ATOMS = frozenset((str, int, float, bool, types.NoneType))
 _encode = json.JSONEncoder(separators=(",", ":")).encode
-_hints = functools.cache(get_type_hints)  # evaluating them is most of reading a record
+
+
+def cached(function: Callable[[Any], T]) -> Callable[[Any], T]:
+    """Cache what a function returns for a class. Type checkers do not count classes as hashable."""
+    return functools.cache(function)
 
 
 def to_json(value: Any) -> Any:
     """Return a dataclass as plain data for JSON. Other data is returned unchanged."""
     # Three times as fast as dataclasses.asdict, which copies every string.
-    names = _field_names(type(value))  # type: ignore[arg-type]
+    names = field_names(type(value))
     return value if names is None else {name: _plain(getattr(value, name)) for name in names}
 
 
-@functools.cache
-def _field_names(cls: type[Any]) -> tuple[str, ...] | None:
+@cached
+def field_names(cls: Any) -> tuple[str, ...] | None:
     """Return the names of a dataclass's fields, or None for another type."""
     if not dataclasses.is_dataclass(cls):
         return None
@@ -36,14 +42,14 @@ def _field_names(cls: type[Any]) -> tuple[str, ...] | None:
 def _plain(value: Any) -> Any:
     """Return a field's value as plain data that shares nothing changeable with it."""
     cls = type(value)
-    if cls in _ATOMS:
+    if cls in ATOMS:
         return value
     if isinstance(value, list | tuple):
         items = map(_plain, value)
         return cls(*items) if hasattr(cls, "_fields") else cls(items)  # a named tuple
     if isinstance(value, dict):
         return {_plain(key): _plain(item) for key, item in value.items()}
-    if _field_names(cls) is None:  # type: ignore[arg-type]
+    if field_names(cls) is None:
         return copy.deepcopy(value)
     return to_json(value)
 
@@ -64,9 +70,17 @@ def digest(value: Any) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
+class FieldError(ValueError):
+    """A field that is missing or has an unexpected value, with its place in the data."""
+
+    def __init__(self, message: str, place: Place) -> None:
+        super().__init__(message)
+        self.place = place
+
+
 def from_json(cls: type[T], data: Any) -> T:
     """Build dataclass ``cls``. Raise ValueError for a missing, unknown or mistyped field."""
-    return _build(cls, data, strict=True)
+    return _STRICT.build(cls, data)
 
 
 def read_known(cls: type[T], data: Any) -> T:
@@ -74,23 +88,7 @@ def read_known(cls: type[T], data: Any) -> T:
 
     Unknown fields are ignored. Raise ValueError for a missing or mistyped field.
     """
-    return _build(cls, data, strict=False)
-
-
-def _build(cls: type[T], data: Any, *, strict: bool) -> T:
-    if not isinstance(data, dict):
-        raise ValueError(f"expected an object, found {type(data).__name__}")
-    hints = _hints(cls)  # type: ignore[arg-type]
-    fields = _fields(cls)  # type: ignore[arg-type]
-    if strict and (unknown := set(data) - {f.name for f in fields}):
-        raise ValueError(f"unknown field {sorted(unknown)[0]!r}")
-    values = {}
-    for f in fields:
-        if f.name in data:
-            values[f.name] = _convert(hints[f.name], data[f.name], f.name, strict)
-        elif f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING:
-            raise ValueError(f"field {f.name!r} is missing")
-    return cls(**values)
+    return _LENIENT.build(cls, data)
 
 
 def check_numbers(record: Any, signed: tuple[str, ...] = ("logprob", "seed")) -> None:
@@ -100,12 +98,12 @@ def check_numbers(record: Any, signed: tuple[str, ...] = ("logprob", "seed")) ->
         if f.name in signed or not isinstance(value, int | float):
             continue
         if not 0 <= value < HUGE:
-            raise ValueError(f"field {f.name!r} has an unexpected value {str(value)[:40]!r}")
+            raise unexpected(f.name, value)
 
 
-@functools.cache
-def _fields(cls: type[Any]) -> tuple[dataclasses.Field[Any], ...]:
-    return dataclasses.fields(cls)
+def unexpected(name: str, value: object, place: Place = ()) -> FieldError:
+    """Return the error for a value that a field cannot have."""
+    return FieldError(f"field {name!r} has an unexpected value {str(value)[:40]!r}", place)
 
 
 @functools.cache
@@ -114,33 +112,96 @@ def _parts(hint: Any) -> tuple[Any, tuple[Any, ...]]:
     return get_origin(hint), get_args(hint)
 
 
-def _convert(hint: Any, value: Any, name: str, strict: bool) -> Any:
-    if hint is str and type(value) is str:  # most fields
-        return value
-    origin, args = _parts(hint)
-    if origin is Literal:
-        if value in args:
+class FieldPlan(NamedTuple):
+    """A field of a dataclass, as a reader needs it."""
+
+    name: str
+    hint: Any
+    required: bool
+
+
+@cached
+def plan(cls: Any) -> tuple[FieldPlan, ...]:
+    """Return the fields of a dataclass. Evaluating type hints is most of reading a record."""
+    hints, none = get_type_hints(cls), dataclasses.MISSING
+    return tuple(
+        FieldPlan(f.name, hints[f.name], f.default is none and f.default_factory is none)
+        for f in dataclasses.fields(cls)
+    )
+
+
+@cached
+def _name_set(cls: Any) -> frozenset[str]:
+    return frozenset(f.name for f in plan(cls))
+
+
+class Reader:
+    """A reader of plain data. One that ``tracks`` knows the place of every value in a file."""
+
+    tracks = False
+
+    def __init__(self, *, strict: bool = False) -> None:
+        self._strict = strict
+
+    def build(self, cls: type[T], data: Any, place: Place = ()) -> T:
+        """Build a dataclass from an object. Raise FieldError."""
+        if not isinstance(data, dict):
+            raise FieldError(f"expected an object, found {type(data).__name__}", place)
+        fields = plan(cls)
+        if self._strict and (unknown := data.keys() - _name_set(cls)):
+            raise FieldError(f"unknown field {sorted(unknown)[0]!r}", place)
+        return cls(**self.read_fields(fields, data, place))
+
+    def read_fields(
+        self, fields: Iterable[FieldPlan], data: dict[str, Any], place: Place
+    ) -> dict[str, Any]:
+        """Return the values of those fields that are there. Raise FieldError if one must be."""
+        values = {}
+        for name, hint, required in fields:
+            inner = (*place, name) if self.tracks else place
+            if name in data:
+                values[name] = self.convert(hint, data[name], name, inner)
+            elif required:
+                raise FieldError(f"field {name!r} is missing", inner)
+        return values
+
+    def convert(self, hint: Any, value: Any, name: str, place: Place) -> Any:
+        """Return a value as its type has it. Raise FieldError if it has another type."""
+        if type(value) is hint and hint in ATOMS:  # most fields
             return value
-    elif origin in (Union, types.UnionType):
-        if value is None and type(None) in args:
-            return None
-        *others, last = (a for a in args if a is not type(None))
-        for inner in others:
-            with contextlib.suppress(ValueError):
-                return _convert(inner, value, name, strict)
-        return _convert(last, value, name, strict)
-    elif origin is tuple:
-        if isinstance(value, list | tuple):
-            return tuple(_convert(args[0], item, name, strict) for item in value)
-    elif origin is dict:
-        if isinstance(value, dict):
-            return {key: _convert(args[1], item, name, strict) for key, item in value.items()}
-    elif dataclasses.is_dataclass(hint):
-        return _build(hint, value, strict=strict)  # type: ignore[arg-type]
-    elif hint is float:
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            with contextlib.suppress(OverflowError):
-                return float(value)
-    elif isinstance(value, hint) and not (hint is int and isinstance(value, bool)):
-        return value
-    raise ValueError(f"field {name!r} has an unexpected value {str(value)[:40]!r}")
+        origin, args = _parts(hint)
+        if origin is Literal:
+            if value in args:
+                return value
+        elif origin in (Union, types.UnionType):
+            if value is None and type(None) in args:
+                return None
+            *others, last = (a for a in args if a is not type(None))
+            for inner in others:
+                with contextlib.suppress(ValueError):
+                    return self.convert(inner, value, name, place)
+            return self.convert(last, value, name, place)
+        elif origin is tuple:
+            if isinstance(value, list | tuple):
+                return tuple(
+                    self.convert(args[0], item, name, (*place, number) if self.tracks else place)
+                    for number, item in enumerate(value)
+                )
+        elif origin is dict:
+            if isinstance(value, dict):
+                return {
+                    key: self.convert(args[1], item, name, (*place, key) if self.tracks else place)
+                    for key, item in value.items()
+                }
+        elif dataclasses.is_dataclass(hint):
+            return self.build(hint, value, place)  # type: ignore[arg-type]
+        elif hint is float:
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                with contextlib.suppress(OverflowError):
+                    return float(value)
+        elif isinstance(value, hint) and not (hint is int and isinstance(value, bool)):
+            return value
+        raise unexpected(name, value, place)
+
+
+_STRICT, _LENIENT = Reader(strict=True), Reader()

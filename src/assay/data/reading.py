@@ -49,10 +49,10 @@ class _ErrorType(Protocol):
     def __call__(self, message: str, /) -> AssayError: ...
 
 
-def check_regular(found: os.stat_result) -> None:
+def check_regular(status: os.stat_result) -> None:
     """Raise ValueError unless this is a regular file."""
-    if not stat.S_ISREG(found.st_mode):
-        kind = KINDS.get(stat.S_IFMT(found.st_mode), "something else")
+    if not stat.S_ISREG(status.st_mode):
+        kind = KINDS.get(stat.S_IFMT(status.st_mode), "something else")
         raise ValueError(f"is {kind}, not a file")
 
 
@@ -74,7 +74,7 @@ def open_regular(path: Path, *, follow: bool = True) -> IO[bytes]:
 
 
 class _Bounded(io.RawIOBase):
-    """Count what is read, and raise ValueError if it is too much."""
+    """A file that counts what is read, and raises ValueError if it is too much."""
 
     def __init__(self, packed: IO[bytes], content: IO[bytes], most: int) -> None:
         self._packed, self._content, self._most = packed, content, most
@@ -166,12 +166,12 @@ def _float(text: str) -> float:
 
 
 def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"has the field {twice[:40]!r} twice")
-    return found
+    return fields
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,11 +90,11 @@ def open_private(path: Path, flags: int = 0) -> int:
     """Open or create a file for reading and writing. Raise RunError if it has other names."""
     with reporting(path):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _SAFE | flags, 0o666)
-    found = os.fstat(descriptor)
+    status = os.fstat(descriptor)
     try:
-        check_regular(found)
-        if found.st_nlink > 1:
-            raise ValueError(f"has {found.st_nlink} names (hard links)")
+        check_regular(status)
+        if status.st_nlink > 1:
+            raise ValueError(f"has {status.st_nlink} names (hard links)")
     except ValueError as error:
         os.close(descriptor)
         raise RunError(_refusal(path, str(error))) from error

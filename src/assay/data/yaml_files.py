@@ -22,7 +22,7 @@ Place = tuple[str | int, ...]  # the keys and positions that lead to a value
 
 
 class _Loader(yaml.SafeLoader):
-    """Limit the depth, and what aliases multiply, in PyYAML's safe loader."""
+    """PyYAML's safe loader, with limits of the depth and of what aliases multiply."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -57,10 +57,10 @@ class _Loader(yaml.SafeLoader):
         return super().construct_scalar(node)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        found = super().construct_mapping(node, deep)
-        if len(found) != len(node.value):
+        mapping = super().construct_mapping(node, deep)
+        if len(mapping) != len(node.value):
             raise yaml.YAMLError("a key occurs twice")
-        return found
+        return mapping
 
     def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> Any:
         if kind is yaml.ScalarNode and implicit[0] and BASE_60.fullmatch(value):
@@ -111,7 +111,7 @@ def parse_located(text: str) -> LocatedData:
             return [build(item, (*place, number), loader) for number, item in enumerate(node.value)]
         if not isinstance(node, yaml.MappingNode):
             return _construct(node, loader)
-        found: dict[str, Any] = {}
+        mapping: dict[str, Any] = {}
         for key, value in node.value:
             line = key.start_mark.line + 1
             if key.tag == MERGE or not isinstance(key, yaml.ScalarNode):
@@ -120,12 +120,12 @@ def parse_located(text: str) -> LocatedData:
             name = str(key.value)
             if key.tag != TEXT:
                 not_text.append(((*place, name), line))
-            if name in found:
+            if name in mapping:
                 repeated.append(((*place, name), line))
                 continue
             lines[(*place, name)] = line
-            found[name] = build(value, (*place, name), loader)
-        return found
+            mapping[name] = build(value, (*place, name), loader)
+        return mapping
 
     try:
         loader = _Loader(text)  # raises for control characters

@@ -8,9 +8,8 @@ from assay.datasets.cache import (
     offline,
     verify,
 )
-from assay.datasets.digests import look_up_sha256
 from assay.datasets.http import RemoteFile, download
-from assay.datasets.seal import read_sealed, write_sealed
+from assay.datasets.seal import look_up_sha256, read_sealed, write_sealed
 from assay.datasets.wheel import PackagedFile, installed_file, packaged_file, packaged_path
 
 __all__ = [

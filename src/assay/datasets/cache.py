@@ -12,7 +12,7 @@ from assay.errors import DataError
 
 
 class FetchError(DataError):
-    """A source cannot provide the file; another may. ``failure`` is the message without remedy."""
+    """A failure of one source of a file; another may have it. ``failure`` lacks the remedy."""
 
     def __init__(self, failure: str, remedy: str) -> None:
         super().__init__(f"{failure}. {remedy}.")

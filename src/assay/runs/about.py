@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
 
 from assay.data import codec
+from assay.data.documents import Rest, describe, read_document, write_document
 from assay.data.writing import write_whole
 from assay.errors import RunError
 from assay.runs._files import DOCUMENTS
-from assay.runs._rest import Rest, find_rest
 from assay.types import Capabilities, ModelIdentity
 
 if TYPE_CHECKING:
@@ -45,9 +45,14 @@ class ParityGateOutcome:
     cached: bool = False
 
 
+describe(omit={"interpreter": "interpreter"})(Capabilities)  # earlier versions lack it
+describe(defaults={"name": "", "engine": ""})(ModelIdentity)  # in results files
+
+
+@describe(omit_none=True, absent=(None, {}))
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Record where a run is executed: versions, machine, engine, sandbox."""
+    """The place where a run is executed: versions, machine, engine, sandbox."""
 
     assay: str = ""
     python: str = ""
@@ -59,6 +64,12 @@ class Environment:
     parity_gate: ParityGateOutcome | None = None  # none: completions are not generated here
 
 
+@describe(
+    skip=("rest",),
+    omit={"time_limits": "time_limits", "benchmark_file": "benchmark_file"},
+    required=("environments",),
+    checks={"model": lambda value: isinstance(value, dict) and {"name", "engine"} <= value.keys()},
+)
 @dataclass(frozen=True, slots=True)
 class RunAbout:
     """The content of run.json."""
@@ -66,27 +77,27 @@ class RunAbout:
     key: str  # digest of protocol and model: a run with the same one is resumed
     created: str
     model: ModelIdentity
-    environments: tuple[Environment, ...] = ()
     selection: str = ""  # label of the problems, if they are not the whole benchmark
     tests_seed: str = ""  # for tests with random inputs; runs of earlier versions have none
     time_limits: dict[str, float] = field(default_factory=dict)  # CPU seconds by task, if by a rule
     benchmark_file: str = ""  # path of a benchmark of the user's own
+    environments: tuple[Environment, ...] = ()
     rest: Rest = field(default_factory=Rest, repr=False)  # what other versions write
 
 
 def add_environment(
     earlier: tuple[Environment, ...], environment: Environment
 ) -> tuple[Environment, ...]:
-    """Return all environments, each once."""
-    found = parse_environment(render_environment(environment))  # as it will be read again
-    return earlier if found in earlier else (*earlier, found)
+    """Return all environments, each once, as they will be read again."""
+    added = read_document(Environment, write_document(environment))
+    return earlier if added in earlier else (*earlier, added)
 
 
 def read_about(path: Path) -> RunAbout:
     """Return the content of a run folder's run.json. Raise RunError if it is not valid."""
     content = DOCUMENTS.read_json(path / RUN_FILE)
     try:
-        return parse_about(content)
+        return read_document(RunAbout, content)
     except ValueError as error:
         raise RunError(
             f"{path / RUN_FILE}: is not a run of assay ({error}). Restore it from a copy."
@@ -95,48 +106,4 @@ def read_about(path: Path) -> RunAbout:
 
 def write_about(path: Path, about: RunAbout) -> None:
     """Write a run folder's run.json."""
-    write_whole(path / RUN_FILE, codec.pretty(about.rest.restore(_render(about))))
-
-
-def parse_about(content: Any) -> RunAbout:
-    """Return the typed content of run.json. Raise ValueError if it is not valid."""
-    if not isinstance(content, dict):
-        raise ValueError(f"expected an object, found {type(content).__name__}")
-    known = {name: value for name, value in content.items() if name not in ("rest", "environments")}
-    environments = content.get("environments")
-    if not isinstance(environments, list):
-        raise ValueError("field 'environments' is missing")
-    about = replace(
-        codec.read_known(RunAbout, known),
-        environments=tuple(map(parse_environment, environments)),
-    )
-    return replace(about, rest=find_rest(content, _render(about)))
-
-
-def _render(about: RunAbout) -> Any:
-    return {
-        "key": about.key,
-        "created": about.created,
-        "model": codec.to_json(about.model),
-        "selection": about.selection,
-        "tests_seed": about.tests_seed,
-        **({"time_limits": about.time_limits} if about.time_limits else {}),
-        **({"benchmark_file": about.benchmark_file} if about.benchmark_file else {}),
-        "environments": [render_environment(one) for one in about.environments],
-    }
-
-
-def parse_environment(content: Any) -> Environment:
-    """Return an environment of a file. Raise ValueError if a field has another type."""
-    if not isinstance(content, dict):
-        raise ValueError("an environment is not an object")
-    given = {name: value for name, value in content.items() if value not in (None, {})}
-    return codec.read_known(Environment, given)
-
-
-def render_environment(environment: Environment) -> Any:
-    """Return an environment as files have it."""
-    found = codec.to_json(environment)
-    if environment.sandbox and not environment.sandbox.interpreter:  # earlier versions lack it
-        del found["sandbox"]["interpreter"]
-    return {name: value for name, value in found.items() if value is not None}
+    write_whole(path / RUN_FILE, codec.pretty(write_document(about)))

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from assay.data import codec
+from assay.data.documents import Rest, describe, read_document, write_document
 from assay.data.writing import create_beside, replace, reporting, write_whole
 from assay.errors import RunError
 from assay.protocol import differences
 from assay.runs._files import DOCUMENTS, JsonLines, encode_line, hold
-from assay.runs._rest import Rest, find_rest
-from assay.runs.about import Environment, add_environment, parse_environment, render_environment
+from assay.runs.about import Environment, add_environment
 from assay.types import Decoding, ModelIdentity
 
 INSTEAD = "Give another --output, or --fresh to start over."
@@ -58,6 +58,7 @@ class BatchLine:
         return {k: v for k, v in codec.to_json(self).items() if v is not None}
 
 
+@describe(flat=("settings",), skip=("rest",), required=("environments",))
 @dataclass(frozen=True, slots=True)
 class BatchAbout:
     """The content of the file ``<output>.run.json``."""
@@ -66,22 +67,6 @@ class BatchAbout:
     created: str = ""
     environments: tuple[Environment, ...] = ()
     rest: Rest = dataclasses.field(default_factory=Rest, repr=False)
-
-
-def parse_batch_about(content: Any) -> BatchAbout:
-    """Return the settings of a batch. Raise ValueError if the content is not valid."""
-    if not isinstance(content, dict) or not isinstance(content.get("environments"), list):
-        raise ValueError("environments are missing")
-    settings = codec.read_known(BatchSettings, content)
-    environments = tuple(map(parse_environment, content["environments"]))
-    about = BatchAbout(settings, str(content.get("created", "")), environments)
-    return dataclasses.replace(about, rest=find_rest(content, _render_about(about)))
-
-
-def _render_about(about: BatchAbout) -> Any:
-    environments = [render_environment(one) for one in about.environments]
-    settings = codec.to_json(about.settings)
-    return {**settings, "created": about.created, "environments": environments}
 
 
 class BatchOutput:
@@ -135,20 +120,20 @@ class BatchOutput:
                 return about
         content = DOCUMENTS.read_json(self._about_path) if self._about_path.exists() else None
         try:
-            about = parse_batch_about(content)
+            about = read_document(BatchAbout, content)
         except ValueError as error:
             raise RunError(
                 f"{self._path}: its settings in {self._about_path.name} are missing or damaged "
                 f"({error}). {INSTEAD}"
             ) from error
-        found = differences(*(json.loads(codec.dumps(s)) for s in (about.settings, settings)))
-        if differing := [one for one in found if one[0] not in NO_SETTINGS]:
+        both = (json.loads(codec.dumps(s)) for s in (about.settings, settings))
+        if differing := [one for one in differences(*both) if one[0] not in NO_SETTINGS]:
             changes = ", ".join(f"{n} was {_short(a)}, is {_short(b)}" for n, a, b in differing)
             raise RunError(f"{self._path}: was started with other settings ({changes}). {INSTEAD}")
         return about
 
     def _write(self, about: BatchAbout) -> None:
-        write_whole(self._about_path, codec.pretty(about.rest.restore(_render_about(about))))
+        write_whole(self._about_path, codec.pretty(write_document(about)))
 
     def _count(self, line: BatchLine) -> bool:
         if line.error is not None:

@@ -10,7 +10,7 @@ from assay.errors import UsageError
 from assay.protocol import Difference, differences
 from assay.runs.marks import MarkName
 from assay.runs.result import Result
-from assay.runs.result_json import render_result
+from assay.runs.results import render_result
 from assay.scoring import Tally
 from assay.scoring.comparison import (
     Statistics,
@@ -107,7 +107,8 @@ def compare(
         common = []
     else:
         statistics = compare_pairs(_pairs(a, b, before, after), margin, level)
-    shares = {task: (_share(before[task]), _share(after[task])) for task in common}
+    pairs = {task: (before[task], after[task]) for task in common}
+    shares = {task: (old.passed / old.n, new.passed / new.n) for task, (old, new) in pairs.items()}
     return Comparison(
         **{f.name: getattr(statistics, f.name) for f in dataclasses.fields(statistics)},
         model_a=a.model,
@@ -137,11 +138,11 @@ def compare_family(
     by Holm's method, and intervals have the level 1 - alpha / number of comparisons.
     """
     level = 1 - alpha / len(others)
-    found = [compare(baseline, other, margin=margin, level=level) for other in others]
-    adjusted = holm([one.p_value for one in found])
+    comparisons = [compare(baseline, other, margin=margin, level=level) for other in others]
+    adjusted = holm([one.p_value for one in comparisons])
     members = tuple(
         FamilyMember(one, p, decide_in_family(one.interval, one.difference, p, margin, alpha))
-        for one, p in zip(found, adjusted, strict=True)
+        for one, p in zip(comparisons, adjusted, strict=True)
     )
     table = {result.run: list(tally_problems(result).values()) for result in (baseline, *others)}
     return ComparisonFamily(
@@ -152,12 +153,6 @@ def compare_family(
         tuple(suspicious_problems(table)),
         alpha,
     )
-
-
-def group_results(results: Sequence[Result], alpha: float = ALPHA) -> ModelGroups:
-    """Return letters for results that cannot be distinguished: all pairs, Holm's correction."""
-    table = {result.run: list(tally_problems(result).values()) for result in results}
-    return group_verdicts(table, alpha)
 
 
 def share_problems(a: Result, b: Result) -> bool:
@@ -171,7 +166,7 @@ def share_problems(a: Result, b: Result) -> bool:
 
 def tally_problems(result: Result) -> dict[str, Tally]:
     """Return the judged samples of every problem that has some."""
-    return {p.task_id: Tally(p.task_id, p.n, p.passed, p.cluster) for p in result.problems if p.n}
+    return {problem.task_id: problem.tally for problem in result.problems if problem.n}
 
 
 def _pairs(
@@ -183,15 +178,11 @@ def _pairs(
             f"{b.run}: has no judged problem in common with {a.run}. Compare runs of the same "
             "problems, or use --unpaired."
         )
+    # Earlier versions did not write the cluster, so one of the two may lack it.
+    clusters = {task: after[task].cluster or before[task].cluster for task in common}
     return [
-        (before[task], dataclasses.replace(after[task], cluster=_cluster(before, after, task)))
-        for task in common
+        (before[task], dataclasses.replace(after[task], cluster=clusters[task])) for task in common
     ]
-
-
-def _cluster(before: Mapping[str, Tally], after: Mapping[str, Tally], task: str) -> str | None:
-    """Return the cluster; earlier versions did not write it, so one of the two may lack it."""
-    return after[task].cluster or before[task].cluster
 
 
 def _compare_unpaired(
@@ -227,7 +218,3 @@ def _check_judges(a: Result, b: Result) -> None:
 
 def _pass_at_1(result: Result) -> float | None:
     return result.pass_at[1].value if 1 in result.pass_at else None
-
-
-def _share(tally: Tally) -> float:
-    return tally.passed / tally.n

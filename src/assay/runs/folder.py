@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from assay.data import codec
+from assay.data.documents import read_document
 from assay.data.writing import reporting, write_whole
 from assay.errors import RunError
 from assay.runs._files import DOCUMENTS, JsonLines, encode_line, hold, read_records
@@ -21,7 +22,6 @@ from assay.runs.about import (
     RUN_FILE,
     RunAbout,
     add_environment,
-    parse_about,
     read_about,
     write_about,
 )
@@ -65,7 +65,7 @@ class PartTimes:
 
 
 class JudgedLines(NamedTuple):
-    """Hold a verdict, and the lines of a run's files that record it and its programs."""
+    """A verdict, and the lines of a run's files that record it and its programs."""
 
     verdict: Verdict
     verdict_line: str
@@ -73,7 +73,7 @@ class JudgedLines(NamedTuple):
 
 
 class EncodedCompletion(NamedTuple):
-    """Hold a completion, and the line of a run's file that records it."""
+    """A completion, and the line of a run's file that records it."""
 
     completion: Completion
     line: str
@@ -95,7 +95,7 @@ def encode_judged(verdict: Verdict, programs: Sequence[Program] = ()) -> JudgedL
 
 
 class RunReader:
-    """Read a run's folder, even if it is being written or is read-only.
+    """A run's folder to read, even if it is being written or is read-only.
 
     Nothing is locked, created or changed. Completions with an error and invalid verdicts do not
     count as done, so that a resumed run tries them again.
@@ -138,8 +138,8 @@ class RunReader:
 
         Requests that failed are left out unless ``errors`` is true.
         """
-        found = RunReader._read(self, COMPLETIONS, Completion)
-        return (c for c in found if errors or c.error is None)
+        completions = RunReader._read(self, COMPLETIONS, Completion)
+        return (c for c in completions if errors or c.error is None)
 
     def read_programs(self) -> Iterable[ProgramRecord]:
         """Yield the extracted programs, one at a time; none if the run has no such file.
@@ -204,11 +204,11 @@ class RunWriter(RunReader):
 
         They depend on the machine. So all samples of a task are judged within the same limit.
         """
-        found = {**cpu_s, **self.about.time_limits}
-        if found != self.about.time_limits:
-            self.about = dataclasses.replace(self.about, time_limits=found)
+        limits = {**cpu_s, **self.about.time_limits}
+        if limits != self.about.time_limits:
+            self.about = dataclasses.replace(self.about, time_limits=limits)
             write_about(self.path, self.about)
-        return found
+        return limits
 
     def relocate_model(self, model: ModelIdentity, warn: Callable[[str], None]) -> None:
         """Record the model's current path and name. Its digests show that it is the same."""
@@ -318,7 +318,7 @@ def run_folders(
     Other folders are left out, and those that are not ``wanted`` are not read. ``warn`` gets one
     line for every damaged run.json.
     """
-    found = []
+    folders = []
     for path in results_dir.glob(f"*/{RUN_FILE}"):
         if not wanted(path.parent):
             continue
@@ -328,8 +328,8 @@ def run_folders(
             warn(str(error))
             continue
         with contextlib.suppress(ValueError):
-            found.append((path.parent, parse_about(content)))
-    return sorted(found, key=lambda run: run[1].created, reverse=True)
+            folders.append((path.parent, read_document(RunAbout, content)))
+    return sorted(folders, key=lambda run: run[1].created, reverse=True)
 
 
 def _create(results_dir: Path, protocol: Protocol, about: RunAbout) -> Path:

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from assay.data import codec
+from assay.data.documents import read_document
 from assay.errors import RunError, UsageError
 from assay.protocol import RecordedProtocol
 from assay.runs._files import DOCUMENTS
-from assay.runs._shapes import PROTOCOL, wrong_field
 from assay.runs.about import RUN_FILE, RunAbout, read_about
 from assay.runs.checks.run_folder import check_folder, read_checked_result
 from assay.runs.folder import run_folders
 from assay.runs.result import Result
-from assay.runs.result_json import parse_protocol, read_result, render_result
+from assay.runs.results import describe_fault, read_result, render_result
 from assay.types import ModelIdentity
 
 PROTOCOL_FILE = "protocol.json"
@@ -60,7 +60,7 @@ class RunEntry:
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Select the runs to list. An empty field admits all."""
+    """The runs to list. An empty field admits all."""
 
     model: str = ""  # a part of its name
     benchmark: str = ""
@@ -100,7 +100,7 @@ def read_own_result(path: Path) -> Result:
 
 
 class ResultCache:
-    """Read results files of a folder that is listed again and again, each only if it changed."""
+    """The results files of a folder that is listed again and again, read only if they changed."""
 
     def __init__(self) -> None:
         self._known: dict[Path, tuple[tuple[int, ...], Result]] = {}
@@ -123,10 +123,10 @@ class ResultCache:
 def _mark(path: Path) -> tuple[int, ...]:
     """Return numbers that differ if a file has changed; none if it is missing."""
     try:
-        found = path.lstat()
+        status = path.lstat()
     except OSError:
         return ()
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def list_runs(
@@ -139,26 +139,26 @@ def list_runs(
     ``warn`` gets one line for every file that cannot be read. Other runs are still listed. ``read``
     reads a results file, such as that of a ``ResultCache``.
     """
-    found: dict[str, RunEntry] = {}
+    entries: dict[str, RunEntry] = {}
     for path in results_dir.glob("*.json"):
         if RESULT_NAME.fullmatch(path.name):
             with _warning(warn):
-                found[path.stem] = _finished(read(path))
+                entries[path.stem] = _finished(read(path))
     for folder, about in run_folders(results_dir, warn, _is_unfinished):
         with _warning(warn):
-            found[folder.name] = _describe(folder, about)
-    return sorted(found.values(), key=lambda entry: entry.timestamp, reverse=True)
+            entries[folder.name] = _describe(folder, about)
+    return sorted(entries.values(), key=lambda entry: entry.timestamp, reverse=True)
 
 
 def check_runs(runs: Iterable[RunEntry], warn: Callable[[str], None]) -> list[RunEntry]:
     """Return the runs whose results agree with their folders. ``warn`` gets a line for others."""
-    found = []
+    checked = []
     for run in runs:
         with _warning(warn):
             if run.result and run.result.folder.is_dir():
                 check_folder(run.result, run.result.folder)
-            found.append(run)
-    return found
+            checked.append(run)
+    return checked
 
 
 def _is_unfinished(folder: Path) -> bool:
@@ -189,11 +189,11 @@ def collect_runs(
     Without references, return the runs of ``results_dir``. ``warn`` is as for ``list_runs``. Every
     result is compared with the verdicts of its run.
     """
-    found: dict[tuple[str, str, str], RunEntry] = {}
+    entries: dict[tuple[str, str, str], RunEntry] = {}
     for reference in references or [str(results_dir)]:
         for entry in _find_runs(reference, results_dir, warn):
-            found.setdefault((entry.run, entry.timestamp, entry.model), entry)
-    return list(found.values())
+            entries.setdefault((entry.run, entry.timestamp, entry.model), entry)
+    return list(entries.values())
 
 
 def _find_runs(reference: str, results_dir: Path, warn: Callable[[str], None]) -> list[RunEntry]:
@@ -233,12 +233,11 @@ def describe_folder(path: Path) -> RunEntry:
 def _describe(path: Path, about: RunAbout) -> RunEntry:
     content = DOCUMENTS.read_json(path / PROTOCOL_FILE)
     try:
-        if wrong := wrong_field(content, PROTOCOL):
-            raise ValueError(f"{wrong} is missing or has the wrong type")
-        protocol = parse_protocol(content)
+        protocol = read_document(RecordedProtocol, content)
     except ValueError as error:
         raise RunError(
-            f"{path / PROTOCOL_FILE}: {error}. Restore it from a copy, or delete the run."
+            f"{path / PROTOCOL_FILE}: {describe_fault(error)}. Restore it from a copy, or delete "
+            "the run."
         ) from error
     return RunEntry(
         path.name, protocol.benchmark, about.model.name, about.created, about.selection,

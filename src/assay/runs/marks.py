@@ -80,12 +80,12 @@ def list_marks(result: Result) -> list[Marking]:
     They follow from the other fields, so that results of earlier versions have them too. A mark
     with several details is listed several times.
     """
-    found = [*_coverage(result), *_origin(result), *_verdicts(result)]
-    if not result.publishable and not any(one.mark.blocks for one in found):
+    marks = [*_coverage(result), *_origin(result), *_verdicts(result)]
+    if not result.publishable and not any(one.mark.blocks for one in marks):
         reasons = result.not_publishable or ("not recorded why",)
-        found += [Marking("unrecorded", reason) for reason in reasons]
+        marks += [Marking("unrecorded", reason) for reason in reasons]
     order = list(MARKS)
-    return sorted(found, key=lambda one: order.index(one.name))
+    return sorted(marks, key=lambda one: order.index(one.name))
 
 
 def with_publication(result: Result, completions: Iterable[Completion]) -> Result:
@@ -96,10 +96,14 @@ def with_publication(result: Result, completions: Iterable[Completion]) -> Resul
         result = replace(
             result, not_publishable=(*result.not_publishable, f"{amount} {WITHOUT_GPU}")
         )
-    blocking = [one for one in list_marks(replace(result, publishable=True)) if one.mark.blocks]
-    return replace(
-        result, publishable=not blocking, not_publishable=tuple(one.detail for one in blocking)
-    )
+    obstacles = list_obstacles(result)
+    return replace(result, publishable=not obstacles, not_publishable=tuple(obstacles))
+
+
+def list_obstacles(result: Result) -> list[str]:
+    """Return why a result is not publishable, from its other fields."""
+    marks = list_marks(replace(result, publishable=True))
+    return [one.detail for one in marks if one.mark.blocks]
 
 
 def require_publishable(results: Iterable[Result]) -> None:

@@ -1,31 +1,121 @@
 """Types of a results file's content, and the samples of its run.
 
-``result_json`` reads and writes the file; docs/results.md documents its keys.
+Each type describes its part of the file: ``documents`` reads, checks and writes it by that.
+docs/results.md documents the keys.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from typing import Any
 
+from assay.data.codec import Place, unexpected
+from assay.data.documents import DocumentReader, Level, Rest, describe
 from assay.errors import RunError
 from assay.protocol import PromptSettings, RecordedProtocol
-from assay.runs._rest import Rest
 from assay.runs.about import Environment
 from assay.runs.folder import RunReader
 from assay.runs.marks import MarkName, list_marks
-from assay.scoring import Coverage
+from assay.scoring import BestOfN, Coverage, MatchScore, Tally
 from assay.scoring.estimates import MeasureScore
 from assay.scoring.sequential import Look
 from assay.types import Completion, Decoding, Estimate, ModelIdentity, Program, Sample, Verdict
 
 SCHEMA = 1
+MOST_PROBLEMS = 100_000
+RUN_NAME = re.compile(r"(?!\.)[\w.+-]{1,200}", re.ASCII)  # the name of a folder, never a path
+PASS_AT = "pass_at_"
+WALL = ("loading_s", "generating_s", "judging_s", "whole_s")
+COUNTS = ("total", "completed", "passed", "samples", "samples_passed", "errors", "truncated")
 
 
+def is_count(value: Any) -> bool:
+    """Return whether this is a whole number of 0 or more."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def is_share(value: Any) -> bool:
+    """Return whether this is a number between 0 and 1."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and math.isfinite(value) and 0 <= round(value, 9) <= 1
+
+
+def _read_estimates(
+    reader: DocumentReader, data: Any, place: Place, prefix: str = ""
+) -> dict[str, Estimate]:
+    """Return the scores of an object that have an interval in its ``intervals``, by name."""
+    intervals = data.get("intervals", {})
+    if not isinstance(intervals, dict):
+        raise unexpected("intervals", intervals, (*place, "intervals"))
+    estimates = {}
+    for name, interval in intervals.items():
+        inner = (*place, "intervals", name)
+        if name.startswith(prefix) and data.get(name) is not None:
+            estimates[name] = _read_estimate(reader, data[name], interval, inner)
+        else:
+            DocumentReader().build(Estimate, interval, inner, k=1, value=0.0)  # checks its ends
+            reader.rest.unknown.append((inner, interval))
+    return estimates
+
+
+def _read_estimate(reader: DocumentReader, value: Any, interval: Any, place: Place) -> Estimate:
+    if not is_share(value):
+        raise unexpected(str(place[-1]), value, place)
+    return reader.build(Estimate, interval, place, k=1, value=float(value))
+
+
+def _write_estimates(estimates: dict[str, Estimate]) -> dict[str, Any]:
+    values = {name: estimate.value for name, estimate in estimates.items()}
+    return {**values, "intervals": estimates}
+
+
+def _read_pass_at(reader: DocumentReader, data: Any, place: Place) -> dict[int, Estimate]:
+    for name, value in data.items():
+        if name.startswith(PASS_AT) and not (value is None or is_share(value)):
+            raise unexpected(name, value, (*place, name))
+    estimates = _read_estimates(reader, data, place, PASS_AT)
+    by_k = {int(name.removeprefix(PASS_AT)): one for name, one in estimates.items()}
+    return {k: replace(one, k=k) for k, one in by_k.items()}
+
+
+# In the file, an estimate is a value, and an interval in another place.
+PASS_AT_K = Level(
+    _read_pass_at, lambda found: _write_estimates({f"{PASS_AT}{k}": found[k] for k in found})
+)
+MATCHES = Level(
+    lambda reader, data, place: MatchScore(**_read_estimates(reader, data, place)),
+    lambda score: _write_estimates({f.name: getattr(score, f.name) for f in fields(score)}),
+)
+CHOICE = Level(
+    lambda reader, data, place: _read_estimate(
+        reader, data.get("value"), data.get("interval"), (*place, "interval")
+    ),
+    lambda estimate: {"value": estimate.value, "interval": estimate},
+)
+ENDS = {"low": is_share, "high": is_share}
+describe(skip=("k", "value"), defaults={"problems": 0}, checks=ENDS)(Estimate)
+describe(whole=MATCHES)(MatchScore)
+describe(levels={"estimate": CHOICE}, defaults={"without_examples": 0, "chosen": {}})(BestOfN)
+describe(omit_none=True, checks={"n_samples": is_count})(RecordedProtocol)
+describe(
+    computed={"unscorable_problems": "complete"},
+    omit={"unscorable_problems": "unscorable_problems"},
+    required=("complete",),
+    checks={
+        "complete": lambda value: isinstance(value, bool),
+        **dict.fromkeys((f.name for f in fields(Coverage)), is_count),
+    },
+)(Coverage)
+
+
+@describe(flat=("decoding", "asking"))
 @dataclass(frozen=True, slots=True)
 class ConfigResult:
-    """Record how completions were generated. In the file, all fields are on one level."""
+    """The settings of generation. In the file, all fields are on one level."""
 
     decoding: Decoding = field(default_factory=Decoding)
     asking: PromptSettings | None = None  # none: the version that wrote the file did not record it
@@ -34,9 +124,10 @@ class ConfigResult:
     prompt_strategy: str = ""
 
 
+@describe(omit={"cluster": "cluster"}, checks={"n": is_count, "passed": is_count})
 @dataclass(frozen=True, slots=True)
 class ProblemResult:
-    """Count how many of a problem's judged samples passed, and why the others did not."""
+    """The number of a problem's judged samples that passed, and why the others did not."""
 
     task_id: str
     n: int
@@ -44,7 +135,12 @@ class ProblemResult:
     reasons: dict[str, int] = field(default_factory=dict)
     cluster: str | None = None  # the original problem that it derives from; none: it is one
 
+    @property
+    def tally(self) -> Tally:
+        return Tally(self.task_id, self.n, self.passed, self.cluster)
 
+
+@describe(levels={"pass_at": PASS_AT_K}, defaults={"samples": 0})
 @dataclass(frozen=True, slots=True)
 class LeftOutResult:
     """The scores if the invalid samples, which are left out otherwise, count as failed."""
@@ -53,6 +149,7 @@ class LeftOutResult:
     pass_at: dict[int, Estimate]
 
 
+@describe(levels={"pass_at": PASS_AT_K}, defaults={"tests_passed": 0.0})
 @dataclass(frozen=True, slots=True)
 class GroupResult:
     """The score with only the tests of this group and of the groups before it."""
@@ -61,6 +158,7 @@ class GroupResult:
     pass_at: dict[int, Estimate]
 
 
+@describe(levels={"pass_at": PASS_AT_K}, defaults={"problems": 0})
 @dataclass(frozen=True, slots=True)
 class BreakdownResult:
     """The score on the problems that share a label's value, such as a type of bug."""
@@ -69,25 +167,14 @@ class BreakdownResult:
     pass_at: dict[int, Estimate]
 
 
-@dataclass(frozen=True, slots=True)
-class InfillingResult:
-    """Record the share of texts that fill in the expected code, and their mean similarity."""
-
-    exact_match: Estimate
-    edit_similarity: Estimate
-
-
-@dataclass(frozen=True, slots=True)
-class BestOfNResult:
-    """The score if one of n samples per problem is chosen."""
-
-    method: str
-    n: int
-    estimate: Estimate  # in the file: ``value`` and ``interval``
-    without_examples: int = 0
-    chosen: dict[str, int] = field(default_factory=dict)
-
-
+@describe(
+    levels={"pass_at": PASS_AT_K},
+    omit={"measures": "measures", "breakdowns": "breakdowns"},
+    omit_none=True,
+    absent=(None,),
+    defaults=dict.fromkeys(COUNTS, 0),
+    checks={"invalid": is_count, "left_out_as_failed": lambda value: isinstance(value, dict)},
+)
 @dataclass(frozen=True, slots=True)
 class ScoreResult:
     """The scores of a run and the counts that they are computed from."""
@@ -103,7 +190,7 @@ class ScoreResult:
     pass_at: dict[int, Estimate]  # in the file: ``pass_at_k`` and ``intervals``
     left_out_as_failed: LeftOutResult | None = None
     groups: dict[str, GroupResult] = field(default_factory=dict)
-    best_of_n: BestOfNResult | None = None
+    best_of_n: BestOfN | None = None
     measures: dict[str, MeasureScore] = field(default_factory=dict)  # in the file only if any
     unscorable: dict[str, str] = field(default_factory=dict)
     unsupported: dict[str, str] = field(default_factory=dict)
@@ -111,9 +198,10 @@ class ScoreResult:
     reasons: dict[str, int] = field(default_factory=dict)
     # By label and value; in the file only if the benchmark's problems have labels.
     breakdowns: dict[str, dict[str, BreakdownResult]] = field(default_factory=dict)
-    infilling: InfillingResult | None = None  # in the file only if the problems have gaps to fill
+    infilling: MatchScore | None = None  # in the file only if the problems have gaps to fill
 
 
+@describe(omit={**dict.fromkeys(WALL, "whole_s"), "reused": "reused", "reused_tokens": "reused"})
 @dataclass(frozen=True, slots=True)
 class Timing:
     """Tokens, cost and seconds of a run, without those of reused completions."""
@@ -164,7 +252,7 @@ class CrossCheck:
 
 @dataclass(frozen=True, slots=True)
 class SequentialResult:
-    """Record how samples were added in rounds until a comparison with a baseline decided."""
+    """The rounds in which samples were added until a comparison with a baseline decided."""
 
     baseline: str  # its run
     baseline_model: str
@@ -183,6 +271,17 @@ class SampleResult:
     verdict: Verdict | None  # none: not judged yet
 
 
+@describe(
+    skip=("path", "rest"),
+    omit_none=True,
+    computed={"not_publishable": "marks"},
+    absent=(None,),
+    required=("schema",),
+    checks={
+        "run": lambda value: isinstance(value, str) and RUN_NAME.fullmatch(value) is not None,
+        "problems": lambda value: isinstance(value, list) and len(value) <= MOST_PROBLEMS,
+    },
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """The content of a results file. Fields that an earlier version did not write are empty."""

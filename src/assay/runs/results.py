@@ -1,4 +1,4 @@
-"""Build results from a run's folder, and write the files next to it."""
+"""Build results from a run's folder, and read and write the files next to it."""
 
 from __future__ import annotations
 
@@ -8,23 +8,27 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from assay.data import codec
+from assay.data.codec import FieldError, unexpected
+from assay.data.documents import name_place, read_document, write_document
+from assay.data.printable import clean_line
 from assay.data.reading import FileReader
 from assay.data.writing import reporting, write_whole
 from assay.errors import RunError
+from assay.runs._files import DOCUMENTS
+from assay.runs.checks.content import check_content
 from assay.runs.marks import ADDED_IN_ROUNDS, with_publication
 from assay.runs.result import (
-    BestOfNResult,
+    SCHEMA,
+    WALL,
     BreakdownResult,
     ConfigResult,
     GroupResult,
-    InfillingResult,
     LeftOutResult,
     ProblemResult,
     Result,
     ScoreResult,
     Timing,
 )
-from assay.runs.result_json import TSV_HEADER, read_result
 from assay.scoring import Tally, as_failed, tally
 from assay.scoring import estimates as every_estimate
 
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
     from assay.scoring import BestOfN, BreakdownScore, Coverage, GroupScore, MatchScore
     from assay.types import Completion, Estimate, Sample, Verdict
 
+TSV_HEADER = ("task_id", "n", "num_passed")
 TSV_FILES = FileReader(RunError, "Give a file of lines 'task_id<TAB>n<TAB>num_passed'")
 NO_PROGRAM = "none"  # the extraction rule of a text without a program
 NOT_RUN = "not-run"
@@ -93,13 +98,13 @@ def build_result(
             pass_at=_by_k(estimates),
             left_out_as_failed=_left_out_as_failed(tallies, verdicts),
             groups={g.name: GroupResult(g.tests_passed, _by_k(g.estimates)) for g in groups},
-            best_of_n=_best_of_n(best_of_n) if best_of_n else None,
+            best_of_n=best_of_n,
             unscorable=dict(unscorable),
             unsupported={v.task_id: v.detail for v in verdicts if v.reason == "unsupported"},
             integrity=count_values(map(find_integrity, verdicts)),
             reasons=count_values(v.reason for v in verdicts),
             breakdowns=_breakdowns(breakdowns),
-            infilling=_infilling(infilling) if infilling else None,
+            infilling=infilling,
         ),
         problems=tuple(
             ProblemResult(t.task_id, t.n, t.passed, count_values(reasons[t.task_id]), t.cluster)
@@ -140,10 +145,7 @@ def measure_times(
         inference_s=round(sum(c.inference_ms for c in completions) / 1000, 3),
         judging_cpu_s=round(sum(v.cpu_s for v in verdicts), 3),
         judging_wall_s=round(sum(v.wall_s for v in verdicts), 3),
-        loading_s=round(sum(p.loading_s for p in parts), 3) if parts else None,
-        generating_s=round(sum(p.generating_s for p in parts), 3) if parts else None,
-        judging_s=round(sum(p.judging_s for p in parts), 3) if parts else None,
-        whole_s=round(sum(p.whole_s for p in parts), 3) if parts else None,
+        **{name: round(sum(getattr(p, name) for p in parts), 3) for name in WALL if parts},
         reused=len(reused),
         reused_tokens=sum(c.tokens_generated for c in reused),
     )
@@ -181,6 +183,54 @@ def find_earlier_result(run: RunWriter) -> Result | None:
         return None
 
 
+def write_result(result: Result) -> None:
+    """Write the results file, and the per-problem TSV next to it."""
+    rows = [
+        TSV_HEADER,
+        *((clean_line(p.task_id), str(p.n), str(p.passed)) for p in result.problems),
+    ]
+    write_whole(result.path.with_suffix(".tsv"), "".join("\t".join(row) + "\n" for row in rows))
+    write_whole(result.path, codec.pretty(write_document(result)))
+
+
+def read_result(path: Path, *, follow: bool = True) -> Result:
+    """Read a results file. Raise RunError if it is not valid, or contradicts itself."""
+    content = replace(DOCUMENTS, follow=follow).read_json(path)
+    if isinstance(content, dict) and content.get("schema", SCHEMA) != SCHEMA:
+        raise RunError(
+            f"{path}: has schema {str(content['schema'])[:20]}, not {SCHEMA}. Update assay."
+        )
+    try:
+        result = parse_result(content, path)
+    except ValueError as error:
+        raise RunError(
+            f"{path}: is not a results file of assay ({describe_fault(error)}). Give another file."
+        ) from error
+    check_content(content, result)
+    return result
+
+
+def parse_result(content: Any, path: Path) -> Result:
+    """Parse a results file's content. Raise ValueError for a field of another type."""
+    result = read_document(Result, content, path=path)
+    for number, problem in enumerate(result.problems):
+        if problem.passed > problem.n:
+            raise unexpected("passed", problem.passed, ("problems", number, "passed"))
+    return result
+
+
+def describe_fault(error: ValueError) -> str:
+    """Return why a document is not valid: the place of the field in it, if the error has one."""
+    if isinstance(error, FieldError):
+        return f"{name_place(error.place) or 'the object'} is missing or has the wrong type"
+    return str(error)
+
+
+def render_result(result: Result) -> Any:
+    """Return the results file's content."""
+    return write_document(result)
+
+
 def write_evidence(folder: Path, name: str, evidence: Mapping[str, Any]) -> Path:
     """Write evidence to a new file that is named by its time, and return the path."""
     stamp = re.sub(r"\D", "", str(evidence["timestamp"]))[:14]
@@ -209,11 +259,11 @@ def read_tsv(path: Path) -> list[Tally]:
 
 
 def _breakdowns(scores: Iterable[BreakdownScore]) -> dict[str, dict[str, BreakdownResult]]:
-    found: dict[str, dict[str, BreakdownResult]] = {}
+    breakdowns: dict[str, dict[str, BreakdownResult]] = {}
     for one in scores:
         result = BreakdownResult(one.problems, _by_k(one.estimates))
-        found.setdefault(one.label, {})[one.value] = result
-    return found
+        breakdowns.setdefault(one.label, {})[one.value] = result
+    return breakdowns
 
 
 def _by_k(estimates: Iterable[Estimate]) -> dict[int, Estimate]:
@@ -238,14 +288,6 @@ def find_integrity(verdict: Verdict) -> str:
     if verdict.status == "invalid" or verdict.rule == NO_PROGRAM:
         return NOT_RUN
     return verdict.integrity
-
-
-def _best_of_n(best: BestOfN) -> BestOfNResult:
-    return BestOfNResult(best.method, best.n, best.estimate, best.without_examples, best.chosen)
-
-
-def _infilling(score: MatchScore) -> InfillingResult:
-    return InfillingResult(score.exact_match, score.edit_similarity)
 
 
 def count_values(reasons: Iterable[str]) -> dict[str, int]:

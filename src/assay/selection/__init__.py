@@ -11,7 +11,7 @@ from assay.types import Cases, Problem, Sample, Tests, Verdict
 
 
 class Conduct(IntEnum):
-    """Rank how a program answers calls, from worse to better."""
+    """The ways in which a program answers calls, from worse to better."""
 
     FAILS = 0  # not all of them
     OPAQUE = 1  # with values that cannot be compared

@@ -174,7 +174,7 @@ def _example(test: ast.expr, name: str) -> list[PromptExample]:
 
 
 class _Got(ast.NodeTransformer):
-    """Replace a call by ``got``."""
+    """A replacement of a call by ``got``."""
 
     def __init__(self, call: ast.Call) -> None:
         self._call = call

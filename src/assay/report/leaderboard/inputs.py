@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from assay.data import codec
-from assay.datasets.digests import look_up_sha256
+from assay.datasets import look_up_sha256
 from assay.errors import AssayError
 from assay.formats.format import bits_per_weight, find_format, formats
 from assay.formats.huggingface.folder import weights_digest

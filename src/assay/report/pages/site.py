@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from assay import benchmarks
-from assay.datasets.states import find_data
+from assay.datasets.catalogue import find_data
 from assay.errors import AssayError, DataError, RunError, UsageError
 from assay.progress import Reporter, Silent
 from assay.report.pages import compare_page

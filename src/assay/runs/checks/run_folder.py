@@ -7,20 +7,26 @@ from dataclasses import replace
 from pathlib import Path
 
 from assay.data import codec
+from assay.data.documents import write_document
 from assay.errors import RunError
 from assay.runs._files import DOCUMENTS, read_records
-from assay.runs.about import Environment, read_about, render_environment
+from assay.runs.about import Environment, read_about
 from assay.runs.checks.claims import (
     Claim,
     count_rounds,
+    is_current,
     protocol_claims,
     refuse_contradictions,
 )
-from assay.runs.checks.fields import is_current
 from assay.runs.folder import COMPLETIONS, PARTS, VERDICTS, PartTimes, RunWriter
 from assay.runs.result import Result
-from assay.runs.result_json import read_result
-from assay.runs.results import count_values, find_earlier_result, find_integrity, measure_times
+from assay.runs.results import (
+    count_values,
+    find_earlier_result,
+    find_integrity,
+    measure_times,
+    read_result,
+)
 from assay.scoring import estimate_of_chosen, group_scores
 from assay.types import Completion, SampleKey, Verdict
 
@@ -95,11 +101,8 @@ def _about_claims(result: Result, folder: Path) -> Iterator[Claim]:
         yield Claim("config.problem_selection", result.config.problem_selection, about.selection)
     recorded = [result.environment, *result.continued_in]
     if any(one != Environment() for one in recorded):
-        found = about.environments[: len(recorded)]  # a run that was resumed since has more
-        yield Claim(
-            "environment", list(map(render_environment, recorded)),
-            list(map(render_environment, found)),
-        )  # fmt: skip
+        environments = about.environments[: len(recorded)]  # a run that was resumed since has more
+        yield Claim("environment", write_document(recorded), write_document(environments))
 
 
 def _read_counted_verdicts(
@@ -115,12 +118,12 @@ def _read_counted_verdicts(
     rounds = count_rounds(result)
     counts: dict[str, Counts] = {t: (0, 0, {}) for t in wanted}
     differing = {t for t, (n, _, reasons) in wanted.items() if n or reasons}
-    found: dict[SampleKey, Verdict] = {}
+    verdicts: dict[SampleKey, Verdict] = {}
     agreed = not differing
     for number, verdict in enumerate(read_records(path, Verdict), 1):
         if rounds and verdict.sample >= rounds:
             continue
-        before, task = found.get(verdict.key), verdict.task_id
+        before, task = verdicts.get(verdict.key), verdict.task_id
         if task not in wanted:
             raise RunError(
                 f"{path} line {number}: is a verdict on {task}, which is not a problem of "
@@ -143,7 +146,7 @@ def _read_counted_verdicts(
             )
         if before is None:
             agreed = False  # a sample that the result would have to count
-        found[verdict.key] = verdict
+        verdicts[verdict.key] = verdict
         counts[task] = _count_verdict(counts[task], before, verdict)
         if _agrees(counts[task], wanted[task]):
             differing.discard(task)
@@ -151,7 +154,7 @@ def _read_counted_verdicts(
             differing.add(task)
         agreed = agreed or not differing
     if not differing:
-        return found
+        return verdicts
     if agreed or (may_lack and all(_is_part(counts[task], wanted[task]) for task in differing)):
         return None
     task = next(task for task in wanted if task in differing)
@@ -205,10 +208,10 @@ def _verdict_claims(result: Result, verdicts: Mapping[SampleKey, Verdict]) -> It
         recorded, place = scores.groups[group.name], f"results.groups.{group.name}"
         yield Claim(f"{place}.tests_passed", recorded.tests_passed, group.tests_passed)
         for k, one in recorded.pass_at.items():
-            found = next((e for e in group.estimates if e.k == k), None)
-            yield Claim(f"{place}.pass_at_{k}", one.value, found and found.value)
-            if found and (one.level, one.version) == (found.level, found.version):
-                yield Claim(f"{place}.intervals.pass_at_{k}", one.interval, found.interval)
+            recomputed = next((e for e in group.estimates if e.k == k), None)
+            yield Claim(f"{place}.pass_at_{k}", one.value, recomputed and recomputed.value)
+            if recomputed and (one.level, one.version) == (recomputed.level, recomputed.version):
+                yield Claim(f"{place}.intervals.pass_at_{k}", one.interval, recomputed.interval)
     if (best := scores.best_of_n) and best.chosen:
         missing = next((t for t, s in best.chosen.items() if (t, s) not in verdicts), None)
         yield Claim("results.best_of_n.chosen", missing, None)
@@ -220,12 +223,12 @@ def _completion_claims(
     result: Result, folder: Path, verdicts: Mapping[SampleKey, Verdict]
 ) -> Iterator[Claim]:
     """Yield what follows from completions and times: counts of tokens, seconds, cut-off texts."""
-    found = {c.key: c for c in read_records(folder / COMPLETIONS, Completion)}
+    completions = {c.key: c for c in read_records(folder / COMPLETIONS, Completion)}
     tasks = {p.task_id for p in result.problems}
-    known = [key for key in found if key[0] in tasks and key[1] < result.protocol.n_samples]
-    yield Claim("the number of completions", len(known), len(found))
-    yield Claim("the number of samples", len(verdicts), len(verdicts.keys() & found.keys()))
-    counted = [c for key, c in found.items() if key in verdicts and c.error is None]
+    known = [key for key in completions if key[0] in tasks and key[1] < result.protocol.n_samples]
+    yield Claim("the number of completions", len(known), len(completions))
+    yield Claim("the number of samples", len(verdicts), len(verdicts.keys() & completions.keys()))
+    counted = [c for key, c in completions.items() if key in verdicts and c.error is None]
     yield Claim(
         "results.truncated", result.results.truncated,
         sum(c.finish_reason == "length" for c in counted),

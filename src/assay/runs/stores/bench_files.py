@@ -17,7 +17,7 @@ MEGABYTE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Hold the median, range and quartiles (q1 and q3) of some values."""
+    """The median, range and quartiles (q1 and q3) of some values."""
 
     median: float
     min: float
@@ -28,7 +28,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class BatchFigures:
-    """Hold the figures of so many sequences at a time."""
+    """The figures of so many sequences at a time."""
 
     sequences: int
     tokens_per_second: Spread | None
@@ -39,7 +39,7 @@ class BatchFigures:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Hold the figures. None means that no round could measure it."""
+    """The figures of a model. None means that no round could measure it."""
 
     time_to_first_token_ms: Spread
     prefill_tokens_per_second: Spread | None
@@ -49,7 +49,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class BenchFile:
-    """Hold what others need of a file. ``quality.bench.BenchResult`` is all of it."""
+    """The part of a file that others need. ``quality.bench.BenchResult`` is all of it."""
 
     model: str
     figures: Figures
