@@ -10,7 +10,6 @@ from typing import TypeVar
 import pytest
 
 from assay import models
-from assay.extract.workers import Extractor
 from assay.pipeline import EvalConfig, ProblemSelection, evaluate
 from assay.pipeline.best_of_n import best_of_n
 from assay.runs import RunWriter, open_run
@@ -82,8 +81,7 @@ def add(
 
 
 def chosen_by_examples(run: RunWriter, sandbox: FailingSandbox) -> BestOfN | None:
-    with Extractor() as extractor:
-        return best_of_n("examples", 4, BENCHMARK, "chat", run, sandbox, extractor, Watcher())
+    return best_of_n("examples", 4, BENCHMARK, "chat", run, sandbox, 0, Watcher())
 
 
 def test_what_failed_on_our_side_is_left_out(run: RunWriter) -> None:

@@ -9,9 +9,10 @@ from typing import cast
 import pytest
 
 from assay.models import Model
-from assay.pipeline import EvalConfig, evaluate
-from assay.pipeline.evaluate import SharedInputs
-from assay.pipeline.samples import SelectedProblems
+from assay.pipeline import EvalConfig
+from assay.pipeline.plan import plan_evaluation
+from assay.pipeline.problems import SelectedProblems
+from assay.pipeline.run import execute
 from assay.progress import Silent
 from assay.types import Benchmark, ModelIdentity
 from tests.pipeline.test_pipeline import ScriptedModel
@@ -39,11 +40,9 @@ def test_an_unscorable_reference_costs_no_text(
     results = []
     for benchmark in (unscorable, mini) if broken_first else (mini, unscorable):
         selected = SelectedProblems(benchmark, "", len(benchmark.problems))
-        shared = SharedInputs(
-            cast(Model, model), selected, written=written, when_generated=lambda: None
-        )
         config = EvalConfig("mini", tmp_path / "results", workers=1)
-        results.append(evaluate(config, Silent(), shared))
+        plan = plan_evaluation(config, cast(Model, model), selected)
+        results.append(execute(replace(plan, store=plan.open_store(written)), Silent()))
     count = len(mini.problems)
     assert len(model.asked) == count
     assert [result.timing.reused for result in results] == [0, count]

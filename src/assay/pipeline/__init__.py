@@ -3,10 +3,10 @@
 from assay.models import EngineOptions
 from assay.pipeline.config import ALL, EvalConfig, JudgeConfig, Sampling, ScoreConfig, Until
 from assay.pipeline.evaluate import evaluate, evaluate_all
-from assay.pipeline.judging import environment, select_problems
-from assay.pipeline.problems import ProblemSelection
-from assay.pipeline.run import sample_seed
-from assay.pipeline.score import check_references, flaky, load_recorded_samples, score
+from assay.pipeline.judging import environment
+from assay.pipeline.plan import sample_seed
+from assay.pipeline.problems import ProblemSelection, select_problems
+from assay.pipeline.score import check_references, flaky, score
 from assay.pipeline.sequential import evaluate_until
 from assay.progress import Reporter
 
@@ -26,7 +26,6 @@ __all__ = [
     "evaluate_all",
     "evaluate_until",
     "flaky",
-    "load_recorded_samples",
     "sample_seed",
     "score",
     "select_problems",

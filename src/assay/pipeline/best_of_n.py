@@ -11,6 +11,7 @@ from assay import extract, runs, sandbox, selection
 from assay.extract.workers import Extraction, ExtractionRequest, Extractor
 from assay.judging import tasks_of
 from assay.progress import Reporter
+from assay.sandbox.environments.interpreters import for_extraction
 from assay.scoring import BestOfN, estimate_of_chosen
 from assay.types import Benchmark, Completion, Job, Program, PromptForm, Sample, SampleKey
 
@@ -27,7 +28,7 @@ def best_of_n(
     form: PromptForm,
     run: runs.RunWriter,
     judge: sandbox.Sandbox,
-    extractor: Extractor,
+    workers: int,
     reporter: Reporter,
 ) -> BestOfN | None:
     """Return the score of the chosen samples, or None if there was nothing to choose from.
@@ -36,14 +37,16 @@ def best_of_n(
     the tests or from the examples, cannot be chosen.
     """
     method = selection.methods.get(name)
-    probing = _Probing(method, benchmark, form, run, judge, extractor)
-    found: dict[str, list[selection.Candidate]] = defaultdict(list)
-    for candidate in probing.candidates(reporter):
-        found[candidate.task_id].append(candidate)
+    interpreter = for_extraction(judge.capabilities(), benchmark.environment)
+    candidates: dict[str, list[selection.Candidate]] = defaultdict(list)
+    with Extractor(workers, interpreter=interpreter) as extractor:
+        probing = _Probing(method, benchmark, form, run, judge, extractor)
+        for candidate in probing.candidates(reporter):
+            candidates[candidate.task_id].append(candidate)
     chosen = {
-        p.task_id: method.choose(sorted(found[p.task_id], key=lambda c: c.sample)).sample
+        p.task_id: method.choose(sorted(candidates[p.task_id], key=lambda c: c.sample)).sample
         for p in benchmark.problems
-        if p.task_id in found
+        if p.task_id in candidates
     }
     estimate = estimate_of_chosen(chosen, run.verdicts)
     without = sum(task_id in chosen for task_id in probing.without_examples)
@@ -51,7 +54,7 @@ def best_of_n(
 
 
 class _Probing:
-    """Run the examples in the prompts, if the method needs them."""
+    """The examples in the prompts, which are run if the method needs them."""
 
     def __init__(
         self,

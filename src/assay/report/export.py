@@ -14,7 +14,7 @@ from assay import benchmarks, runs, scoring
 from assay.data.writing import make_folder, reporting, write_whole
 from assay.errors import RunError, UsageError
 from assay.extract.workers import ExtractionRequest, Extractor
-from assay.pipeline.prompt_imports import surround
+from assay.pipeline.problems import surround
 from assay.progress import Reporter, Silent
 from assay.report.run_benchmarks import loader_of
 from assay.runs import Result

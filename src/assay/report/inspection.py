@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from assay import benchmarks
 from assay.errors import AssayError, UsageError
-from assay.pipeline.problem_prompt import find_problem
-from assay.pipeline.prompt_settings import complete_prompt
+from assay.pipeline.prompting import complete_prompt, find_problem
 from assay.prompts import find_strategy
 from assay.report.run_benchmarks import loader_of
 from assay.runs import RunReader

@@ -13,18 +13,18 @@ from assay import models
 from assay.data import codec
 from assay.data.printable import quantity
 from assay.errors import ModelError, UsageError
-from assay.pipeline import environment
-from assay.pipeline.batch.lines import BadLine, parse
 from assay.pipeline.batch.requests import (
+    BadLine,
     RunConfig,
     Survey,
     digest,
+    parse,
     read_requests,
     requests_of,
     survey,
 )
-from assay.pipeline.prompt_settings import decide_sampling
-from assay.pipeline.run import engine_line
+from assay.pipeline.judging import engine_line, environment
+from assay.pipeline.prompting import decide_sampling
 from assay.progress import Reporter, Silent
 from assay.runs import BatchLine, BatchOutput, BatchSettings
 from assay.types import Completion, Request, Sample, SampleKey

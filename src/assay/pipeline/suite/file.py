@@ -17,8 +17,7 @@ from assay.errors import UsageError
 from assay.models import DEFAULT, EngineOptions, backends, check_reference
 from assay.pipeline.config import ALL, PRESETS, Sampling
 from assay.pipeline.problems import ProblemSelection
-from assay.pipeline.prompt_settings import check_texts
-from assay.pipeline.suite.named import expand_suites
+from assay.pipeline.prompting import check_texts
 from assay.pipeline.suite.suite import (
     DEFAULT_DECODING,
     NamedDecoding,
@@ -28,6 +27,7 @@ from assay.pipeline.suite.suite import (
     SuiteChoice,
     SuiteError,
     SuiteModel,
+    expand_suites,
     preset_decoding,
 )
 from assay.prompts import DEFAULT_STRATEGY, STANDARD, check_strategy_name, strategies

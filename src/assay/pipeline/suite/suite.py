@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from assay import benchmarks as registered
 from assay.errors import MistakesError
 from assay.models import EngineOptions
 from assay.pipeline.config import ALL, PRESETS, EvalConfig, Sampling
@@ -54,7 +55,7 @@ class RunSettings:
 
 @dataclass(frozen=True, slots=True)
 class NamedDecoding:
-    """Set how tokens are chosen. Settings such as ``n_samples`` can be part of it."""
+    """How tokens are chosen. Settings such as ``n_samples`` can be part of it."""
 
     name: str
     temperature: float | None = None  # none: 0 for one sample, 0.8 for several
@@ -120,6 +121,12 @@ class SuiteBenchmark:
     @property
     def reference(self) -> str:
         return self.file or self.name
+
+
+def expand_suites(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names with those of suites, such as ``core``, replaced by their benchmarks."""
+    suites = registered.benchmarks.suites()
+    return tuple(dict.fromkeys(one for name in names for one in suites.get(name, [name])))
 
 
 GREEDY = "greedy"
