@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from functools import cached_property
-from types import TracebackType
 from typing import Any
 from urllib.parse import quote
 
-from assay.api.judging import Programs, list_pairs
 from assay.api.opening import load_benchmark
 from assay.data.arguments import checked
 from assay.errors import DataError, SandboxError, UsageError
+from assay.judging.judge import AnyJudge, Programs, list_pairs
 from assay.sandbox.remote.client import JudgeClient
 from assay.sandbox.remote.wire import decode_verdict
 from assay.types import Benchmark, Limits, Verdict
@@ -20,8 +19,8 @@ from assay.types import Benchmark, Limits, Verdict
 BATCH = 256
 
 
-class RemoteJudge:
-    """Judge programs of one benchmark by a service that ``assay serve`` runs.
+class RemoteJudge(AnyJudge):
+    """The judge of one benchmark's programs in a service that ``assay serve`` runs.
 
     It has the methods of ``Judge`` and gives the same verdicts. Nothing is executed here. Any
     number of threads may use it.
@@ -64,12 +63,6 @@ class RemoteJudge:
         return found
 
     @checked
-    def judge(self, programs: Programs) -> list[Verdict]:
-        """Return a verdict for every program, in the order of the programs."""
-        found = {verdict.sample: verdict for verdict in self.stream(programs)}
-        return [found[number] for number in range(len(found))]
-
-    @checked
     def stream(self, programs: Programs) -> Iterator[Verdict]:
         """Yield verdicts as they come. ``sample`` is the program's position."""
         pairs = list_pairs(programs)
@@ -88,30 +81,18 @@ class RemoteJudge:
         items = [
             {"task_id": task_id, "completion": text} for task_id, text in list_pairs(completions)
         ]
-        found = {verdict.sample: verdict for verdict in self._exchange(items)}
-        return [found[number] for number in range(len(items))]
+        return sorted(self._exchange(items), key=lambda verdict: verdict.sample)
 
     @checked
     def judge_tests(self, programs: list[str], tests: Mapping[str, Any]) -> list[Verdict]:
         """Return a verdict for every program by tests of your own, in the form of ``/judge``."""
         items = [{"task_id": "", "program": code, "tests": "own"} for code in programs]
-        found = {v.sample: v for v in self._exchange(items, {"own": dict(tests)})}
-        return [found[number] for number in range(len(items))]
+        verdicts = self._exchange(items, {"own": dict(tests)})
+        return sorted(verdicts, key=lambda verdict: verdict.sample)
 
     def close(self) -> None:
         """Break the connections. The service then drops what still waits."""
         self._client.close()
-
-    def __enter__(self) -> RemoteJudge:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _exchange(
         self, items: list[dict[str, str]], named_tests: Mapping[str, Any] | None = None

@@ -96,7 +96,7 @@ def judge(
     if not config.no_cache:
         cache = open_verdict_cache(run.sandbox.capabilities(), run.protocol.environment)
     stage = SampleStage(
-        run.plan.form, run.benchmark.environment, run.folder.tests_seed, cache, config.workers
+        run.benchmark.environment, cache, config.workers, run.plan.form, run.folder.tests_seed
     )
     run.sandbox.run_stage(stage, _list_texts(run, completions), answer, len(run.keys))
 

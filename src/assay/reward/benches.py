@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from assay.api.judging import Programs
 from assay.judging import judge_jobs, references
+from assay.judging.judge import Programs
 from assay.progress import Silent
 from assay.sandbox import Sandbox
 from assay.types import Benchmark, Job, Verdict
