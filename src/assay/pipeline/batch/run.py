@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from assay import models
@@ -98,31 +98,26 @@ def run_batch(
         if kept is not None:
             stack.callback(kept.close)
         stack.enter_context(contextlib.closing(model))
-        return _BatchPass(config, source, model, kept, reporter, receive).flow(surveyed)
+        done = kept.done if kept else {}
+        return _BatchPass(config, source, model, kept, reporter, receive, done).flow(surveyed)
 
 
+@dataclass(slots=True)
 class _BatchPass:
     """One pass from a batch file to a line for every prompt."""
 
-    def __init__(
-        self,
-        config: RunConfig,
-        source: Path,
-        model: models.Model,
-        output: BatchOutput | None,
-        reporter: Reporter,
-        receive: Callable[[BatchLine], None],
-    ) -> None:
-        self._config = config
-        self._source = source
-        self._model = model
-        self._output = output
-        self._reporter = reporter
-        self._receive = receive
-        self._done = output.done if output else {}
-        self._digests: dict[SampleKey, str] = {}  # digests of the requests that the engine works on
-        self._made = self._failed = self._tokens = 0
-        self._first_error = ""
+    _config: RunConfig
+    _source: Path
+    _model: models.Model
+    _output: BatchOutput | None
+    _reporter: Reporter
+    _receive: Callable[[BatchLine], None]
+    _done: Mapping[str, str]  # digests of requests that the output has answers to, by name
+    _digests: dict[SampleKey, str] = field(default_factory=dict)  # of what the engine works on
+    _made: int = 0
+    _failed: int = 0
+    _tokens: int = 0
+    _first_error: str = ""
 
     def flow(self, surveyed: Survey) -> BatchReport:
         started = time.monotonic()
@@ -136,7 +131,9 @@ class _BatchPass:
                 self._add(name, models.failed(name, 0, bad.error), "")
         for number, completion in enumerate(self._model.generate(self._missing())):
             if number == 0:
-                self._record_environment()
+                self._reporter.note(engine_line(self._model))
+                if self._output:
+                    self._output.add_environment(environment(self._model))
             self._add(self._name(completion), completion, self._digests.pop(completion.key))
         return BatchReport(
             prompts=total,
@@ -160,11 +157,6 @@ class _BatchPass:
             )
         if surveyed.unused:
             self._reporter.note(f"unknown fields are ignored: {', '.join(surveyed.unused)}")
-
-    def _record_environment(self) -> None:
-        self._reporter.note(engine_line(self._model))
-        if self._output:
-            self._output.add_environment(environment(self._model))
 
     def _count_kept(self, surveyed: Survey) -> int:
         """Return how many prompts are completed already."""

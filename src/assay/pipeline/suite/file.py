@@ -154,7 +154,8 @@ class _SuiteFile(FileChecker):
             self.add(entry.place, "a benchmark needs 'benchmark': its name.")
             name = ""
         elif benchmarks.is_file(name) and not settings.split:
-            file = self._find(name)
+            beside = self._path.parent / name  # a path may be relative to the suite's folder
+            file = str(beside) if beside.exists() else name
         else:
             whole = self.attempt(place, benchmarks.of_split, name, settings.split or "")
             if whole:
@@ -168,11 +169,6 @@ class _SuiteFile(FileChecker):
             self.found.line(entry.place),
             file,
         )
-
-    def _find(self, name: str) -> str:
-        """Return the path of a file, which may be relative to the suite's folder."""
-        beside = self._path.parent / name
-        return str(beside) if beside.exists() else name
 
     def _targets(self, entry: LocatedMapping) -> dict[str, float]:
         place = (*entry.place, "targets")
@@ -214,13 +210,15 @@ class _SuiteFile(FileChecker):
                     self.add(here, f"unknown preset '{one}'. Choose {', '.join(PRESETS)}.")
                 continue
             entry = self.entry(here, one, ("name", *DECODING, *SETTINGS))
-            values = {k: v for k, v in entry.values.items() if k in ("name", *DECODING)}
-            decoding = self.attempt(here, codec.from_json, NamedDecoding, values)
+            named = {k: v for k, v in entry.values.items() if k == "name"}
+            decoding = self.attempt(here, codec.from_json, NamedDecoding, named)
+            values = {k: v for k, v in entry.values.items() if k in DECODING}
+            sampling = self.attempt(here, codec.from_json, Sampling, values)
             settings = self._settings(entry)
             if decoding and not decoding.name:
                 self.add((*here, "name"), "the name is empty. Give it one.")
-            elif decoding:
-                found.append(dataclasses.replace(decoding, settings=settings, line=line))
+            elif decoding and sampling:
+                found.append(NamedDecoding(decoding.name, sampling, settings, line))
         self.check_names("decoding", [(d.name, d.line) for d in found], RENAME)
         return tuple(found)
 
@@ -306,11 +304,6 @@ def _expand(entry: LocatedMapping) -> list[LocatedMapping]:
     return [LocatedMapping(entry.place, {**entry.values, "benchmark": one}) for one in names]
 
 
-def _check_field(cls: type[Any], name: str, value: Any) -> None:
-    """Raise an error unless the value is valid for this field."""
-    codec.from_json(cls, {name: value})
-
-
 def _setting(key: str, value: Any) -> Any:
     """Return a value as the option takes it: YAML reads numbers and dates."""
     if key == "problems" and isinstance(value, int):
@@ -323,13 +316,14 @@ def _setting(key: str, value: Any) -> Any:
 def _check_setting(key: str, name: str, value: Any) -> bool:
     """Raise an error unless the value is valid for this field of the settings."""
     try:
-        _check_field(RunSettings, name, value)
+        codec.from_json(RunSettings, {name: value})
     except ValueError as error:
         raise ValueError(str(error).replace(f"'{name}'", f"'{key}'")) from error
     if name in ("n_samples", "max_tokens"):
         codec.from_json(Sampling, {name: value}).resolve()
     elif name in ("problems", *OPTIONS):
-        _check_field(ProblemSelection, "range" if name == "problems" else name, value)
+        part = "range" if name == "problems" else name
+        codec.from_json(ProblemSelection, {part: value})
     elif name == "select" and value:
         selection.methods.get(value)
     elif name in ("system", "stop"):
@@ -338,20 +332,17 @@ def _check_setting(key: str, name: str, value: Any) -> bool:
 
 
 def _read_engine_value(name: str, value: Any) -> Any:
-    """Return a value as the option takes it. Raise an error unless it is valid."""
-    found = _engine_value(name, value)
-    _check_field(EngineOptions, name, found)
-    return found
+    """Return a value as the option takes it: YAML reads on, off and numbers.
 
-
-def _engine_value(name: str, value: Any) -> Any:
-    """Return a value as a command's option has it: YAML reads on, off and numbers."""
+    Raise an error unless it is valid.
+    """
     if name == "thinking":
-        return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
-    if name == "devices" and isinstance(value, int):
-        return str(value)
-    if name == "engine_options" and isinstance(value, dict):
-        return [f"{key}={_as_json(one)}" for key, one in value.items()]
+        value = {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
+    elif name == "devices" and isinstance(value, int):
+        value = str(value)
+    elif name == "engine_options" and isinstance(value, dict):
+        value = [f"{key}={_as_json(one)}" for key, one in value.items()]
+    codec.from_json(EngineOptions, {name: value})
     return value
 
 

@@ -203,10 +203,13 @@ def _combinations(
             only = model.choice.benchmarks
             if only is not None and benchmark.name not in only:
                 continue
-            choices = (model.choice, benchmark.choice)
-            for strategy in suite.strategies_of(choices):
-                for decoding in suite.decodings_of(choices):
-                    yield model, benchmark, strategy, decoding
+            choices = (model.choice, benchmark.choice)  # the first one that names some counts
+            strategies = (c.strategies for c in choices if c.strategies is not None)
+            names = next((c.decodings for c in choices if c.decodings is not None), None)
+            for strategy in next(strategies, suite.strategies):
+                for decoding in suite.decodings:
+                    if names is None or decoding.name in names:
+                        yield model, benchmark, strategy, decoding
 
 
 def _config(
@@ -229,7 +232,7 @@ def _config(
         problems=_selection(base.problems, settings),
         prompt_imports=settings.prompt_imports or base.prompt_imports,
         model=model.reference,
-        sampling=decoding.sampling(settings),
+        sampling=decoding.apply(settings),
         prompt_strategy=strategy,
         system=settings.system or "",
         stop=settings.stop or (),

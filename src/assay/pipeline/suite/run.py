@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from assay.pipeline.site import CheckModel
     from assay.pipeline.suite.plan import ModelKey, ReadyRun
-    from assay.pipeline.suite.suite import Suite, SuiteBenchmark
+    from assay.pipeline.suite.suite import Suite
     from assay.progress import Reporter
     from assay.types import Capabilities, Decoding
 
@@ -72,29 +72,6 @@ def run_suite(
     return _SuiteRunner(suite, runs, reporter, gate).run()
 
 
-class _Engines:
-    """Models that are kept loaded, by key."""
-
-    def __init__(self) -> None:
-        self._held: dict[ModelKey, contextlib.ExitStack] = {}
-
-    def hold(self, run: ReadyRun) -> None:
-        """Keep the run's model loaded from its first use until it is released."""
-        if run.key not in self._held:
-            with contextlib.ExitStack() as opening:
-                opening.enter_context(run.plan.model.keep_loaded())
-                self._held[run.key] = opening.pop_all()
-
-    def release(self, key: ModelKey) -> None:
-        """End the model's engine. Only for the thread that reads its answers, or when idle."""
-        if (held := self._held.pop(key, None)) is not None:
-            held.close()
-
-    def close(self) -> None:
-        for key in list(self._held):
-            self.release(key)
-
-
 class _SuiteRunner:
     """The evaluations of a suite, one after the other, and their outcomes so far."""
 
@@ -106,7 +83,8 @@ class _SuiteRunner:
         gate: CheckModel | None,
     ) -> None:
         self._suite, self._runs, self._reporter, self._gate = suite, runs, reporter, gate
-        self._engines, self._written = _Engines(), set[str]()
+        self._written = set[str]()  # keys of stored completions
+        self._held: dict[ModelKey, contextlib.ExitStack] = {}  # models that are kept loaded
         self._gates: dict[ModelKey, ParityGateOutcome | None] = {}
         self._broken: dict[ModelKey, str] = {}  # why a model cannot be used
         self._outcomes = [SuiteOutcome(_row(run)) for run in runs]
@@ -121,7 +99,8 @@ class _SuiteRunner:
                 self._outcomes[number] = self._run_one(number, run)
                 record = self._record()
         finally:
-            self._engines.close()
+            for key in list(self._held):
+                self._release(key)
         return SuiteResult(tuple(self._outcomes), record, self._path)
 
     def _run_one(self, number: int, run: ReadyRun) -> SuiteOutcome:
@@ -136,7 +115,7 @@ class _SuiteRunner:
             if isinstance(error, ModelError):
                 self._broken[run.key] = str(error)
             if run.key in self._broken or not self._is_needed_after(number):
-                self._engines.release(run.key)
+                self._release(run.key)
             return SuiteOutcome(dataclasses.replace(row, state="failed", error=str(error)))
         row = dataclasses.replace(
             row, state="complete" if result.complete else "incomplete", run=result.run,
@@ -146,7 +125,7 @@ class _SuiteRunner:
 
     def _evaluate(self, number: int, run: ReadyRun) -> Result:
         plan = run.plan
-        self._engines.hold(run)
+        self._hold(run)
         if run.key not in self._gates:
             config = run.entry.config
             self._gates[run.key] = check_device(config, plan.model, self._gate, self._reporter)
@@ -157,6 +136,18 @@ class _SuiteRunner:
         )  # fmt: skip
         return execute(plan, self._reporter)
 
+    def _hold(self, run: ReadyRun) -> None:
+        """Keep the run's model loaded from its first use until it is released."""
+        if run.key not in self._held:
+            with contextlib.ExitStack() as opening:
+                opening.enter_context(run.plan.model.keep_loaded())
+                self._held[run.key] = opening.pop_all()
+
+    def _release(self, key: ModelKey) -> None:
+        """End the model's engine. Only for the thread that reads its answers, or when idle."""
+        if (loaded := self._held.pop(key, None)) is not None:
+            loaded.close()
+
     def _hand_over(self, number: int, capabilities: Capabilities) -> None:
         """Load the next model while the last programs of this one are judged.
 
@@ -164,7 +155,7 @@ class _SuiteRunner:
         """
         if self._is_needed_after(number):
             return
-        self._engines.release(self._runs[number].key)
+        self._release(self._runs[number].key)
         if later := self._runs[number + 1 :]:
             with contextlib.suppress(AssayError):  # the evaluation itself will report it
                 self._preload(later[0], capabilities)
@@ -177,7 +168,7 @@ class _SuiteRunner:
         """Load a model if its run, which is in the same kind of sandbox, will need it."""
         plan = dataclasses.replace(run.plan, store=run.plan.open_store(self._written))
         if plan.needs_model(find_missing(plan, capabilities)):
-            self._engines.hold(run)
+            self._hold(run)
             models.preload(plan.model, self._largest(run.key))
 
     def _largest(self, key: ModelKey) -> Decoding:
@@ -187,7 +178,8 @@ class _SuiteRunner:
 
     def _record(self) -> SuiteRecord:
         """Write and return the state of the suite."""
-        named = [(self._name_in_results(entry), entry) for entry in self._suite.benchmarks]
+        names = {id(run.entry.benchmark): run.benchmark for run in reversed(self._runs)}
+        named = [(names.get(id(entry), entry.name), entry) for entry in self._suite.benchmarks]
         targets = (Target(name, s, f) for name, b in named for f, s in b.targets.items())
         baselines = (
             dataclasses.replace(baseline, benchmark=name)
@@ -204,10 +196,6 @@ class _SuiteRunner:
         if self._path is not None:
             write_suite(self._path, record)
         return record
-
-    def _name_in_results(self, entry: SuiteBenchmark) -> str:
-        names = (run.benchmark for run in self._runs if run.entry.benchmark is entry)
-        return next(names, entry.name)
 
 
 def _row(run: ReadyRun) -> SuiteRow:

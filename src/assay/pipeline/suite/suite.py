@@ -58,28 +58,25 @@ class NamedDecoding:
     """How tokens are chosen. Settings such as ``n_samples`` can be part of it."""
 
     name: str
-    temperature: float | None = None  # none: 0 for one sample, 0.8 for several
-    top_k: int | None = None
-    top_p: float = 1.0
-    min_p: float = 0.0
-    repetition_penalty: float = 1.0
+    sampling: Sampling = field(default_factory=Sampling)
     settings: RunSettings = field(default_factory=RunSettings)
     line: int = 0  # in the suite's file
 
-    def sampling(self, settings: RunSettings) -> Sampling:
+    def apply(self, settings: RunSettings) -> Sampling:
         """Return the settings of sampling, with the number of samples and the limit of tokens."""
-        return Sampling(
-            1 if settings.n_samples is None else settings.n_samples,
-            self.temperature, self.top_k, self.top_p, self.min_p, self.repetition_penalty,
-            settings.max_tokens, settings.seed or 0,
-        )  # fmt: skip
+        return dataclasses.replace(
+            self.sampling,
+            n_samples=1 if settings.n_samples is None else settings.n_samples,
+            max_tokens=settings.max_tokens,
+            seed=settings.seed or 0,
+        )
 
 
 def preset_decoding(name: str, line: int = 0) -> NamedDecoding:
     """Return the decoding of a preset."""
     preset = PRESETS[name]
-    settings = RunSettings(n_samples=preset.n_samples)
-    return NamedDecoding(name, preset.temperature, preset.top_k, settings=settings, line=line)
+    sampling = Sampling(temperature=preset.temperature, top_k=preset.top_k)
+    return NamedDecoding(name, sampling, RunSettings(n_samples=preset.n_samples), line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +139,7 @@ def name_decoding(sampling: Sampling) -> str:
 def suite_of(config: EvalConfig, benchmarks: Sequence[str], models: Sequence[str]) -> Suite:
     """Return a suite without a file: every model on every benchmark, with the same settings."""
     sampling = config.sampling
-    decoding = NamedDecoding(
-        name_decoding(sampling),
-        sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p,
-        sampling.repetition_penalty,
-    )  # fmt: skip
+    decoding = NamedDecoding(name_decoding(sampling), sampling)
     settings = RunSettings(
         n_samples=sampling.n_samples, split=config.split, max_tokens=sampling.max_tokens,
         seed=sampling.seed, system=config.system, stop=config.stop, select=config.select,
@@ -175,14 +168,3 @@ class Suite:
     settings: RunSettings = field(default_factory=RunSettings)
     name: str = ""  # of its record; none: no record is written
     file: str = ""  # the suite's file, for messages
-
-    def strategies_of(self, choices: tuple[SuiteChoice, ...]) -> tuple[str, ...]:
-        """Return the strategies that the first entry with a choice names, or all."""
-        named = (choice.strategies for choice in choices if choice.strategies is not None)
-        return next(named, self.strategies)
-
-    def decodings_of(self, choices: tuple[SuiteChoice, ...]) -> tuple[NamedDecoding, ...]:
-        """Return the decodings that the first entry with a choice names, or all."""
-        named = (choice.decodings for choice in choices if choice.decodings is not None)
-        names = next(named, tuple(decoding.name for decoding in self.decodings))
-        return tuple(decoding for decoding in self.decodings if decoding.name in names)
