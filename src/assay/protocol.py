@@ -102,8 +102,8 @@ class RecordedProtocol:
 
     def to_json(self) -> Any:
         """Return the fields that are not None, in the form that files store."""
-        found = {name: value for name, value in codec.to_json(self).items() if value is not None}
-        return json.loads(codec.dumps(found))
+        content = {name: value for name, value in codec.to_json(self).items() if value is not None}
+        return json.loads(codec.dumps(content))
 
 
 def compute_options(engine_options: Iterable[str]) -> list[str]:
@@ -127,14 +127,14 @@ def differences(a: Mapping[str, object], b: Mapping[str, object]) -> list[Differ
 
 
 def _differences(a: Mapping[str, object], b: Mapping[str, object]) -> list[Difference]:
-    found: list[Difference] = []
+    differing: list[Difference] = []
     for name in sorted((a.keys() | b.keys()) - {"hash"}):
         left, right = a.get(name), b.get(name)
         if isinstance(left, dict) and isinstance(right, dict):
-            found += [(f"{name}.{inner}", x, y) for inner, x, y in _differences(left, right)]
+            differing += [(f"{name}.{inner}", x, y) for inner, x, y in _differences(left, right)]
         elif left != right:
-            found.append((name, left, right))
-    return found
+            differing.append((name, left, right))
+    return differing
 
 
 def tests_digest(tests: Tests) -> str:

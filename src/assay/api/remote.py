@@ -46,21 +46,21 @@ class RemoteJudge(AnyJudge):
         self._tasks: frozenset[str] = frozenset()
         self._data_sha256 = ""
         if benchmark:
-            found = self._client.get(f"/benchmarks/{quote(benchmark, safe='')}")
-            self.unscorable = dict(found["unscorable"])
-            self._tasks = frozenset(found["tasks"])
-            self._data_sha256 = found["data_sha256"]
+            described = self._client.get(f"/benchmarks/{quote(benchmark, safe='')}")
+            self.unscorable = dict(described["unscorable"])
+            self._tasks = frozenset(described["tasks"])
+            self._data_sha256 = described["data_sha256"]
 
     @cached_property
     def benchmark(self) -> Benchmark:
         """The benchmark, loaded on this machine. Raise DataError if the service has other data."""
-        found = load_benchmark(self.name)
-        if found.data_sha256 != self._data_sha256:
+        benchmark = load_benchmark(self.name)
+        if benchmark.data_sha256 != self._data_sha256:
             raise DataError(
                 f"{self.name}: the judge service has different data. Use the same version of assay "
                 "on both."
             )
-        return found
+        return benchmark
 
     @checked
     def stream(self, programs: Programs) -> Iterator[Verdict]:
@@ -101,8 +101,8 @@ class RemoteJudge(AnyJudge):
         numbered = list(enumerate(items))
         for first in range(0, len(items), self._batch):
             batch = numbered[first : first + self._batch]
-            found = self._client.judge_all(batch, lambda some, _: self._body(some, named_tests))
-            for (number, one), line in found:
+            answers = self._client.judge_all(batch, lambda some, _: self._body(some, named_tests))
+            for (number, one), line in answers:
                 yield self._verdict(line, one["task_id"], number)
 
     def _body(

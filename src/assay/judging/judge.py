@@ -102,15 +102,14 @@ class Judge(AnyJudge):
         data_dir: str | Path | None = None,
         reporter: Reporter = SILENT,
     ) -> None:
-        found = benchmark
-        if not isinstance(found, Benchmark):
+        if not isinstance(benchmark, Benchmark):
             folder = Path(data_dir) if data_dir else None
-            found = benchmarks.load(str(benchmark), reporter.note, folder)
+            benchmark = benchmarks.load(str(benchmark), reporter.note, folder)
         if limits:
-            found = replace(found, limits=limits, time_rule=None)
+            benchmark = replace(benchmark, limits=limits, time_rule=None)
         self._sandbox = open_sandbox(sandbox, workers, sandbox_tier, python)
         try:
-            checked = references.check(found, self._sandbox, reporter)
+            checked = references.check(benchmark, self._sandbox, reporter)
         except BaseException:
             self._sandbox.close()
             raise

@@ -65,11 +65,11 @@ def _measure(
         reporter.preparing(f"measuring {measure.name}:", done, count)
         code = different[verdict.task_id][verdict.sample]
         numbers[verdict.task_id, code] = None if outputs is None else measure.read(outputs)
-    found = {
+    values = {
         task: [numbers.get((task, code)) for code in codes] for task, codes in programs.items()
     }
     clusters = {p.task_id: p.cluster for p in benchmark.problems if p.cluster}
-    return measure_score(found, clusters)
+    return measure_score(values, clusters)
 
 
 def _job(measure: Measure, benchmark: Benchmark, problem: Problem, number: int, code: str) -> Job:

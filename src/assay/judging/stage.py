@@ -169,16 +169,16 @@ class _Texts(Generic[P, R]):
     def _undecided(self, jobs: Iterable[Job]) -> Iterator[Job]:
         """Yield the programs to execute. Settle what needs no execution."""
         for job in jobs:
-            found = decide(job)
-            if isinstance(found, Verdict):
-                self._settle(found, cached=False)
+            step = decide(job)
+            if isinstance(step, Verdict):
+                self._settle(step, cached=False)
             elif self._is_known(job):
                 continue
-            elif isinstance(found, Computation):
-                self._computations[job.sample] = found
-                yield found.job
+            elif isinstance(step, Computation):
+                self._computations[job.sample] = step
+                yield step.job
             else:
-                yield found
+                yield step
 
     def _is_known(self, job: Job) -> bool:
         """Return whether the verdict is cached, or the same program is being executed."""
@@ -216,12 +216,12 @@ class _Texts(Generic[P, R]):
     def _executed(self, verdict: Verdict, cases: Cases | None) -> None:
         """Settle the verdict, also for the samples that have the same program."""
         if computation := self._computations.pop(verdict.sample, None):
-            found = computation.finish(verdict, cases)
-            if isinstance(found, Job):
-                self._calls.append(found)
-                self._answer(found.sample, None)
+            step = computation.finish(verdict, cases)
+            if isinstance(step, Job):
+                self._calls.append(step)
+                self._answer(step.sample, None)
                 return
-            verdict = found
+            verdict = step
         self._settle(verdict, cached=False)
         if self._stage.cache is None:
             return
@@ -237,12 +237,12 @@ class _Texts(Generic[P, R]):
     def _settle(self, verdict: Verdict, *, cached: bool) -> None:
         """Finish the sample, unless another form of its program is judged first."""
         _, attempts = self._open[verdict.sample]
-        found = attempts.settle(verdict)
-        if isinstance(found, Job):
-            self._second_jobs.append(found)
-            self._answer(found.sample, None)
+        step = attempts.settle(verdict)
+        if isinstance(step, Job):
+            self._second_jobs.append(step)
+            self._answer(step.sample, None)
         else:
-            self._finish(found, cached=cached)
+            self._finish(step, cached=cached)
 
     def _finish(self, verdict: Verdict, *, cached: bool) -> None:
         payload, attempts = self._open.pop(verdict.sample)

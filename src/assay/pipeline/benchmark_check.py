@@ -172,12 +172,12 @@ def try_nothing(
             if code is not None:
                 jobs.append(_job(benchmark, problem, len(jobs), code, ""))
                 kinds.append(kind)
-    found: dict[int, BenchmarkFinding] = {}
+    findings: dict[int, BenchmarkFinding] = {}
     for done, verdict in enumerate(judge_jobs(judge, jobs), 1):
         reporter.preparing("judging programs that solve nothing:", done, len(jobs))
         if verdict.status != "fail":
-            found[verdict.sample] = _describe(kinds[verdict.sample], verdict)
-    yield from dict.fromkeys(found[number] for number in sorted(found))
+            findings[verdict.sample] = _describe(kinds[verdict.sample], verdict)
+    yield from dict.fromkeys(findings[number] for number in sorted(findings))
 
 
 def _describe(kind: str, verdict: Verdict) -> BenchmarkFinding:
@@ -230,8 +230,8 @@ def find_in_prompts(prompts: Iterable[tuple[Problem, str]]) -> Iterator[Benchmar
             continue  # the prompt has the code that the answer is about
         if gives_reference(problem, prompt):
             yield BenchmarkFinding("reference-in-prompt", problem.task_id)
-        if shown := count_shown_cases(problem, prompt):
-            yield BenchmarkFinding("cases-in-prompt", problem.task_id, f"{shown} of {shown}")
+        if count := count_shown_cases(problem, prompt):
+            yield BenchmarkFinding("cases-in-prompt", problem.task_id, f"{count} of {count}")
         name = problem.tests.entry_point
         if name and not re.search(rf"\b{re.escape(name)}\b", prompt):
             yield BenchmarkFinding("unnamed-entry-point", problem.task_id, name)
@@ -282,8 +282,8 @@ def count_shown_cases(problem: Problem, prompt: str) -> int:
 
 def _count_shown_inputs(problem: Problem, prompt: list[str]) -> int:
     pairs = text_cases.unpack(problem.tests.texts) if problem.tests.texts else []
-    for given, expected in pairs:
-        if not all(_is_part(lines, prompt) for lines in (_lines(given), _lines(expected))):
+    for text, expected in pairs:
+        if not all(_is_part(lines, prompt) for lines in (_lines(text), _lines(expected))):
             return 0
     return len(pairs)
 
@@ -295,8 +295,10 @@ def _list_calls(tests: Tests) -> Iterator[Pair]:
         yield "", ""
     elif tests.cases:
         for group, inputs in tests.cases.inputs.items():
-            for given, expected in zip(inputs, tests.cases.expected.get(group, ()), strict=False):
-                yield _call(name, plain.decode(given)), _squeeze(repr(plain.decode(expected)))
+            for arguments, expected in zip(
+                inputs, tests.cases.expected.get(group, ()), strict=False
+            ):
+                yield _call(name, plain.decode(arguments)), _squeeze(repr(plain.decode(expected)))
     else:
         for node in _walk(tests.code):
             if isinstance(node, ast.Assert):

@@ -116,16 +116,16 @@ class _Probing:
     def _jobs(self, completions: Iterator[tuple[Completion, Extraction]]) -> Iterator[Job]:
         """Yield one job per different program, and collect the candidates."""
         known: dict[tuple[str, bytes], int] = {}  # by task and digest
-        for completion, found in completions:
+        for completion, extraction in completions:
             # An empty completion has no log-probability.
             logprob = completion.logprob if completion.text else float("-inf")
             numbers: list[int] = []
             candidate = selection.Candidate(completion.task_id, completion.sample, logprob)
             self._waiting.append((candidate, numbers))
             task_id = completion.task_id
-            if task_id not in self._probes or found.program == extract.NO_CODE:
+            if task_id not in self._probes or extraction.program == extract.NO_CODE:
                 continue
-            for program in filter(None, (found.program, found.alternative)):
+            for program in filter(None, (extraction.program, extraction.alternative)):
                 code = program.code.encode(errors="surrogatepass")
                 key = task_id, hashlib.sha256(code).digest()
                 is_new = key not in known

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -86,24 +87,22 @@ class Sampling:
         max_tokens = self.max_tokens
         if max_tokens is None:
             max_tokens = max(usual, MAX_TOKENS_THINKING) if thinks else usual
-        if not 1 <= max_tokens <= LARGEST:
-            raise ValueError(f"max-tokens {max_tokens}: must be at least 1 and less than 2^31")
         temperature = self.decide()[0].temperature or 0.0
-        if not 0 <= temperature < float("inf"):
-            raise ValueError(f"temperature {temperature}: must be 0 or more")
         top_k = DEFAULT_TOP_K if self.top_k is None else self.top_k
-        if not 0 <= top_k <= LARGEST:
-            raise ValueError(f"top-k {top_k}: must be 0 (off) or more and less than 2^31")
-        if not 0 < self.top_p <= 1:
-            raise ValueError(f"top-p {self.top_p}: must be above 0 and at most 1")
-        if not 0 <= self.min_p < 1:
-            raise ValueError(f"min-p {self.min_p}: must be 0 or more and less than 1")
-        penalty = self.repetition_penalty
-        if not 0 < penalty < float("inf"):
-            raise ValueError(f"repetition-penalty {penalty}: must be a finite number above 0")
+        top_p, min_p, penalty = self.top_p, self.min_p, self.repetition_penalty
+        for option, value, is_valid, rule in (
+            ("max-tokens", max_tokens, 1 <= max_tokens <= LARGEST, "at least 1 and less than 2^31"),
+            ("temperature", temperature, 0 <= temperature < math.inf, "0 or more"),
+            ("top-k", top_k, 0 <= top_k <= LARGEST, "0 (off) or more and less than 2^31"),
+            ("top-p", top_p, 0 < top_p <= 1, "above 0 and at most 1"),
+            ("min-p", min_p, 0 <= min_p < 1, "0 or more and less than 1"),
+            ("repetition-penalty", penalty, 0 < penalty < math.inf, "a finite number above 0"),
+        ):
+            if not is_valid:
+                raise ValueError(f"{option} {value}: must be {rule}")
         if temperature == 0:
             return Decoding(max_tokens=max_tokens, repetition_penalty=penalty)
-        return Decoding(max_tokens, temperature, top_k, self.top_p, self.min_p, penalty, self.seed)
+        return Decoding(max_tokens, temperature, top_k, top_p, min_p, penalty, self.seed)
 
     def resolve(self, *, thinks: bool = False, usual: int = MAX_TOKENS) -> Decoding:
         """Return the effective settings. Raise UsageError for an option that is out of range."""

@@ -90,8 +90,8 @@ def unused_for_recorded(sampling: Sampling) -> list[str]:
     """
     usual = type(sampling)()
     names = ("temperature", "top_k", "max_tokens", "seed")
-    given = [name for name in names if getattr(sampling, name) != getattr(usual, name)]
-    return [f"--{name.replace('_', '-')}" for name in given]
+    changed = [name for name in names if getattr(sampling, name) != getattr(usual, name)]
+    return [f"--{name.replace('_', '-')}" for name in changed]
 
 
 def describe_form(model: Model, form: PromptForm, typical: Prompt, engine: EngineOptions) -> str:

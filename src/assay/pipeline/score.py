@@ -113,10 +113,10 @@ def extract_programs(
     plan = load_recorded_samples(config, reporter)
     requests = _extraction_requests(plan, explain=explain)
     with Extractor(config.workers, interpreter=choose(config.python).path) as extractor:
-        for completion, found in extractor.in_order(requests):
+        for completion, extraction in extractor.in_order(requests):
             yield ExtractedProgram(
-                *completion.key, found.program, found.changes, found.reason, found.detail,
-                completion.error,
+                *completion.key, extraction.program, extraction.changes, extraction.reason,
+                extraction.detail, completion.error,
             )  # fmt: skip
 
 
@@ -160,9 +160,9 @@ def _extraction_requests(
         yield completion, ExtractionRequest(completion.text, problem, plan.form, explain=explain)
 
 
-def _forms(found: Extraction) -> tuple[Program, ...]:
+def _forms(extraction: Extraction) -> tuple[Program, ...]:
     """Return the program, and its uncut form if it was cut in doubt."""
-    return (found.program,) if found.alternative is None else (found.program, found.alternative)
+    return tuple(filter(None, (extraction.program, extraction.alternative)))
 
 
 def _rounds(jobs: Sequence[tuple[Job, ...]], passed: set[SampleKey]) -> Iterator[list[Job]]:

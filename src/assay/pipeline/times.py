@@ -79,8 +79,8 @@ class PartClock:
                 return
             first = self.generating.first()
             loading = first - self._asked if ended and first is not None else 0.0
-            found = loading, self.generating.total(), self.judging.total(), now - self._begun
-            totals = tuple(round(seconds, 3) for seconds in found)
+            seconds_of = loading, self.generating.total(), self.judging.total(), now - self._begun
+            totals = tuple(round(seconds, 3) for seconds in seconds_of)
             new = (round(b - a, 3) for a, b in zip(self._recorded, totals, strict=True))
             self._run.add_part(runs.PartTimes(*new))
             self._recorded, self._recorded_at = totals, now

@@ -96,20 +96,20 @@ def _parse_object(line: bytes, *, first: bool) -> dict[str, Any]:
     if len(line) > LONGEST:
         raise ValueError(f"longer than {LONGEST >> 20} MiB")
     try:
-        found = parse_json(line.decode("utf-8-sig" if first else "utf-8"))
+        value = parse_json(line.decode("utf-8-sig" if first else "utf-8"))
     except UnicodeDecodeError as error:
         raise ValueError(f"not UTF-8 (byte {error.start})") from error
-    if not isinstance(found, dict):
-        raise ValueError(f"not a JSON object but {type(found).__name__}")
-    return found
+    if not isinstance(value, dict):
+        raise ValueError(f"not a JSON object but {type(value).__name__}")
+    return value
 
 
-def _task_id(given: Any, index: int) -> str:
-    if given is None:
+def _task_id(value: Any, index: int) -> str:
+    if value is None:
         return str(index)
-    if isinstance(given, bool) or not isinstance(given, str | int):
+    if isinstance(value, bool) or not isinstance(value, str | int):
         raise ValueError("task_id is neither text nor a whole number")
-    return _text(str(given), "task_id")
+    return _text(str(value), "task_id")
 
 
 def _prompt(fields: Mapping[str, object], task_id: str) -> BatchPrompt:
@@ -182,20 +182,20 @@ def survey(source: Path, config: RunConfig) -> Survey:
     unused: set[str] = set()
     longest = greedy = 0
     for index, line in read_lines(source):
-        found = parse(index, line)
-        if (earlier := numbers.setdefault(found.task_id, index + 1)) != index + 1:
+        parsed = parse(index, line)
+        if (earlier := numbers.setdefault(parsed.task_id, index + 1)) != index + 1:
             raise UsageError(
-                f"{source} line {index + 1}: has the same task_id {found.task_id!r} as line "
+                f"{source} line {index + 1}: has the same task_id {parsed.task_id!r} as line "
                 f"{earlier}. Give each line its own."
             )
-        requests = _build_requests(found, config)
+        requests = _build_requests(parsed, config)
         if isinstance(requests, BadLine):
             bad.append(requests)
         else:
             longest = max(longest, requests[0].decoding.max_tokens)
-            greedy += isinstance(found, BatchPrompt) and found.temperature == 0
-        if isinstance(found, BatchPrompt):
-            unused.update(found.unused[: MOST_NAMED - len(unused)])
+            greedy += isinstance(parsed, BatchPrompt) and parsed.temperature == 0
+        if isinstance(parsed, BatchPrompt):
+            unused.update(parsed.unused[: MOST_NAMED - len(unused)])
     if bad and len(bad) == len(numbers) and not any(line.is_object for line in bad):
         raise UsageError(
             f"{source}: not a JSONL file (line {numbers[bad[0].task_id]}: {bad[0].error}). "
@@ -263,10 +263,10 @@ def digest(request: Request) -> str:
     return codec.digest((prompt, decoding, request.seed))[:16]
 
 
-def _build_requests(found: BatchPrompt | BadLine, config: RunConfig) -> list[Request] | BadLine:
-    if isinstance(found, BadLine):
-        return found
+def _build_requests(line: BatchPrompt | BadLine, config: RunConfig) -> list[Request] | BadLine:
+    if isinstance(line, BadLine):
+        return line
     try:
-        return requests_of(found, config)
+        return requests_of(line, config)
     except ValueError as error:
-        return BadLine(found.task_id, str(error), is_object=True)
+        return BadLine(line.task_id, str(error), is_object=True)

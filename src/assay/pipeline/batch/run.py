@@ -94,12 +94,12 @@ def run_batch(
         prompt.thinking, prompt.engine_options,
     )  # fmt: skip
     with contextlib.ExitStack() as stack:
-        kept = BatchOutput(output, settings, fresh=fresh) if output is not None else None
-        if kept is not None:
-            stack.callback(kept.close)
+        lines = BatchOutput(output, settings, fresh=fresh) if output is not None else None
+        if lines is not None:
+            stack.callback(lines.close)
         stack.enter_context(contextlib.closing(model))
-        done = kept.done if kept else {}
-        return _BatchPass(config, source, model, kept, reporter, receive, done).flow(surveyed)
+        done = lines.done if lines else {}
+        return _BatchPass(config, source, model, lines, reporter, receive, done).flow(surveyed)
 
 
 @dataclass(slots=True)
@@ -164,17 +164,17 @@ class _BatchPass:
             return 0
         requests = ((self._name(r), digest(r)) for r in read_requests(self._source, self._config))
         bad = ((name, "") for line in surveyed.bad for name in self._names(line.task_id))
-        kept = 0
+        count = 0
         for name, wanted in itertools.chain(requests, bad):
             if self._done.get(name, wanted) != wanted:
                 raise UsageError(
                     f"{self._source}: the prompt or settings of {name} differ from those in the "
                     "output. Give another --output, or --fresh to start over."
                 )
-            kept += name in self._done
-        if others := len(self._done) - kept:
+            count += name in self._done
+        if others := len(self._done) - count:
             self._reporter.note(f"kept in the output: {quantity(others, 'line')} of other prompts")
-        return kept
+        return count
 
     def _missing(self) -> Iterator[Request]:
         for request in read_requests(self._source, self._config):

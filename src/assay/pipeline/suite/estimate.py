@@ -124,8 +124,8 @@ def find_pace(earlier: Iterable[Result], weights: str, benchmark: str) -> Comple
     """
 
     def informative(result: Result) -> tuple[bool, int]:
-        made = _generated(result)
-        return (made >= ENOUGH and result.benchmark == benchmark, made)
+        count = _generated(result)
+        return (count >= ENOUGH and result.benchmark == benchmark, count)
 
     of_model = [
         result
@@ -135,16 +135,16 @@ def find_pace(earlier: Iterable[Result], weights: str, benchmark: str) -> Comple
         and _generated(result) > 0
         and result.timing.inference_s > 0
     ]
-    found = max(of_model, key=informative, default=None)
-    if found is None:
+    run = max(of_model, key=informative, default=None)
+    if run is None:
         return None
-    timing = found.timing
-    made = _generated(found)
-    parallel = found.environment.engine.get("parallel")
-    at_once = min(parallel, made) if isinstance(parallel, int) and parallel > 0 else 1
+    timing = run.timing
+    count = _generated(run)
+    parallel = run.environment.engine.get("parallel")
+    at_once = min(parallel, count) if isinstance(parallel, int) and parallel > 0 else 1
     return CompletionPace(
-        timing.prompt_tokens / made, timing.tokens_generated / made,
-        (timing.generating_s or timing.inference_s / at_once) / made, found.run,
+        timing.prompt_tokens / count, timing.tokens_generated / count,
+        (timing.generating_s or timing.inference_s / at_once) / count, run.run,
     )  # fmt: skip
 
 

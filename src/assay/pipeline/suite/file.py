@@ -59,17 +59,17 @@ def read_suite_file(path: Path) -> tuple[Suite, Mistakes]:
     """Return the valid entries of a suite's file, and what is wrong with the others."""
     text = FILES.read_text(path)
     try:
-        found = parse_located(text)
+        data = parse_located(text)
     except ValueError as error:
         raise SuiteError(str(path), (f"It is not valid YAML ({error}).",)) from error
-    return _SuiteFile(path, found).read()
+    return _SuiteFile(path, data).read()
 
 
 class _SuiteFile(FileChecker):
     """Read the parts of a suite and collect the problems."""
 
-    def __init__(self, path: Path, found: LocatedData) -> None:
-        super().__init__(found, Mistakes(str(path), SuiteError))
+    def __init__(self, path: Path, data: LocatedData) -> None:
+        super().__init__(data, Mistakes(str(path), SuiteError))
         self._path = path
 
     def read(self) -> tuple[Suite, Mistakes]:
@@ -138,12 +138,12 @@ class _SuiteFile(FileChecker):
         for part in (defaults, entry):
             for name in ENGINE:
                 if name in part.values:
-                    place, given = (*part.place, name), part.values[name]
-                    value = self.attempt(place, _read_engine_value, name, given)
+                    place, raw = (*part.place, name), part.values[name]
+                    value = self.attempt(place, _read_engine_value, name, raw)
                     if value is not None:
                         merged[name] = value
-        found = self.attempt(entry.place, codec.from_json, EngineOptions, merged)
-        return found or EngineOptions(name=str(merged.get("name", "")))
+        options = self.attempt(entry.place, codec.from_json, EngineOptions, merged)
+        return options or EngineOptions(name=str(merged.get("name", "")))
 
     def _benchmark(self, entry: LocatedMapping, decodings: Iterable[str]) -> SuiteBenchmark:
         self.check_keys(entry, ("benchmark", *SETTINGS, *CHOICE, "targets", "baselines"))
@@ -172,16 +172,16 @@ class _SuiteFile(FileChecker):
 
     def _targets(self, entry: LocatedMapping) -> dict[str, float]:
         place = (*entry.place, "targets")
-        found = {}
+        targets = {}
         for figure, score in self.mapping(place, entry.values.get("targets", {})).items():
             here = (*place, figure)
             if self._is_figure(here, figure) and self._is_share(here, score):
-                found[figure] = float(score)
-        return found
+                targets[figure] = float(score)
+        return targets
 
     def _baselines(self, entry: LocatedMapping, benchmark: str) -> tuple[SuiteBaseline, ...]:
         place = (*entry.place, "baselines")
-        found = []
+        baselines = []
         for number, one in enumerate(self.items(place, entry.values.get("baselines", []))):
             here = self.entry((*place, number), one, BASELINE)
             values = {name: value for name, value in here.values.items() if name in BASELINE}
@@ -192,20 +192,20 @@ class _SuiteFile(FileChecker):
                 and self._is_figure((*here.place, "figure"), baseline.figure)
                 and self._is_share((*here.place, "score"), baseline.score)
             ):
-                found.append(baseline)
-        return tuple(found)
+                baselines.append(baseline)
+        return tuple(baselines)
 
     def _decodings(self, top: LocatedMapping) -> tuple[NamedDecoding, ...]:
         if "decodings" not in top.values:
             return (DEFAULT_DECODING,)
-        found = []
+        decodings = []
         place: Place = ("decodings",)
         for number, one in enumerate(self._some(place, top.values["decodings"])):
             here = (*place, number)
             line = self.found.line(here)
             if isinstance(one, str):
                 if one in PRESETS:
-                    found.append(preset_decoding(one, line))
+                    decodings.append(preset_decoding(one, line))
                 else:
                     self.add(here, f"unknown preset '{one}'. Choose {', '.join(PRESETS)}.")
                 continue
@@ -218,22 +218,22 @@ class _SuiteFile(FileChecker):
             if decoding and not decoding.name:
                 self.add((*here, "name"), "the name is empty. Give it one.")
             elif decoding and sampling:
-                found.append(NamedDecoding(decoding.name, sampling, settings, line))
-        self.check_names("decoding", [(d.name, d.line) for d in found], RENAME)
-        return tuple(found)
+                decodings.append(NamedDecoding(decoding.name, sampling, settings, line))
+        self.check_names("decoding", [(d.name, d.line) for d in decodings], RENAME)
+        return tuple(decodings)
 
     def _strategies(self, place: Place, names: Any) -> tuple[str, ...]:
-        found = []
+        chosen = []
         for number, name in enumerate(self._some((*place, "strategies"), names)):
             here = (*place, "strategies", number)
             if name == ALL:
                 every = sorted(strategies.names(), key=lambda one: one != STANDARD)
-                found += [one for one in every if one not in found]
+                chosen += [one for one in every if one not in chosen]
             elif self.attempt(here, check_strategy_name, str(name)):
-                found.append(name)
+                chosen.append(name)
         line = self.found.line((*place, "strategies"))
-        self.check_names("strategy", [(name, line) for name in found], RENAME)
-        return tuple(found)
+        self.check_names("strategy", [(name, line) for name in chosen], RENAME)
+        return tuple(chosen)
 
     def _choice(self, entry: LocatedMapping, decodings: Iterable[str]) -> SuiteChoice:
         named = entry.values.get("strategies")
@@ -248,23 +248,23 @@ class _SuiteFile(FileChecker):
         if key not in entry.values:
             return None
         place, names = (*entry.place, key), list(known)
-        found = []
+        chosen = []
         for number, name in enumerate(self._some(place, entry.values[key])):
             if name in names:
-                found.append(name)
+                chosen.append(name)
             else:
                 choose = f"Choose {', '.join(dict.fromkeys(names))}." if names else ""
                 self.add((*place, number), f"{name!r} is not {what}. {choose}".strip())
-        return tuple(found)
+        return tuple(chosen)
 
     def _settings(self, entry: LocatedMapping) -> RunSettings:
-        found: dict[str, Any] = {}
+        settings: dict[str, Any] = {}
         for key in SETTINGS:
             if key in entry.values:
                 name, value = FIELDS.get(key, key), _setting(key, entry.values[key])
                 if self.attempt((*entry.place, key), _check_setting, key, name, value):
-                    found[name] = value
-        return codec.from_json(RunSettings, found)
+                    settings[name] = value
+        return codec.from_json(RunSettings, settings)
 
     def _entries(self, key: str, top: LocatedMapping, short: str) -> list[LocatedMapping]:
         """Return the entries of a list. A text stands for an entry with only that name."""

@@ -97,19 +97,19 @@ def prepare_suite(
     all mistakes, including those that were found before.
     """
     problems = problems or Mistakes(suite.file, SuiteError)
-    found = _prepare(plan_runs(suite, base, problems), reporter, problems, when_open)
-    for line, text in _missed_targets(suite, found):
+    runs = _prepare(plan_runs(suite, base, problems), reporter, problems, when_open)
+    for line, text in _missed_targets(suite, runs):
         problems.add(line, text)
     if suite.name:
-        for line, text in _same_names(found):
+        for line, text in _same_names(runs):
             problems.add(line, text)
     problems.report()
-    return found
+    return runs
 
 
 def plan_runs(suite: Suite, base: EvalConfig, problems: Mistakes) -> list[PlannedRun]:
     """Return the evaluations of a suite. Nothing is read."""
-    found: list[PlannedRun] = []
+    runs: list[PlannedRun] = []
     seen: dict[EvalConfig, PlannedRun] = {}
     for model, benchmark, strategy, decoding in _combinations(suite):
         line = decoding.line or benchmark.line
@@ -126,8 +126,8 @@ def plan_runs(suite: Suite, base: EvalConfig, problems: Mistakes) -> list[Planne
                 f"{run.label} is the same evaluation as {other.label}. Drop one.",
             )
         seen.setdefault(unnamed, run)
-        found.append(run)
-    return found
+        runs.append(run)
+    return runs
 
 
 def _prepare(
@@ -136,7 +136,7 @@ def _prepare(
     """Open every model and read every benchmark. A model that is open is known by its digests."""
     opened: dict[ModelKey, Model | None] = {}
     read: dict[tuple[str, str], Benchmark | None] = {}
-    found = []
+    runs = []
     for plan in plans:
         config = plan.config
         at_model, at_benchmark = plan.model.line, plan.benchmark.line
@@ -158,8 +158,8 @@ def _prepare(
         if model is not None:
             ready = problems.attempt(at_model, _settle, plan, key, model, selected, reporter)
             if ready is not None:
-                found.append(ready)
-    return found
+                runs.append(ready)
+    return runs
 
 
 def _open_model(site: Site, key: ModelKey, reporter: Reporter, problems: Mistakes) -> Model:
@@ -242,16 +242,16 @@ def _config(
     return config
 
 
-def _selection(given: ProblemSelection, settings: RunSettings) -> ProblemSelection:
+def _selection(selection: ProblemSelection, settings: RunSettings) -> ProblemSelection:
     """Return which problems to use. What the command says replaces the same part of the suite."""
-    by_name = given.range or given.tasks or given.file
+    by_name = selection.range or selection.tasks or selection.file
     return dataclasses.replace(
-        given,
-        range=given.range if by_name else settings.problems or "",
-        tasks=given.tasks if by_name else settings.tasks or (),
-        first_day=given.first_day or settings.first_day or "",
-        last_day=given.last_day or settings.last_day or "",
-        labels=given.labels or settings.labels or (),
+        selection,
+        range=selection.range if by_name else settings.problems or "",
+        tasks=selection.tasks if by_name else settings.tasks or (),
+        first_day=selection.first_day or settings.first_day or "",
+        last_day=selection.last_day or settings.last_day or "",
+        labels=selection.labels or settings.labels or (),
     )
 
 
