@@ -43,7 +43,7 @@ class JudgeText:
 
 @dataclass(frozen=True, slots=True)
 class TextStage(ABC, Generic[P, R]):
-    """Answer every text with its verdict. With a cache, identical programs are executed once."""
+    """Work that answers every text with its verdict. A cache saves identical programs."""
 
     environment: str = ""  # of all tasks
     cache: VerdictCache | None = None
@@ -91,7 +91,7 @@ class Judged(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SampleStage(TextStage[SampleText, Judged]):
-    """Answer every sample of a run with the lines that record its verdict."""
+    """The stage of a run: it answers every sample with the lines that record its verdict."""
 
     form: PromptForm = "chat"
     seed: str = ""

@@ -1,4 +1,4 @@
-"""Evaluate a model: once, with every prompt strategy, or until a comparison decides."""
+"""Evaluate a model, once or with every prompt strategy."""
 
 from __future__ import annotations
 

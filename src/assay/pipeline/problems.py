@@ -28,7 +28,7 @@ HINTS = "hints"  # the extraction rule that adds imports of typing
 
 @dataclass(frozen=True, slots=True)
 class ProblemSelection:
-    """Select the problems to use. Without any setting, all are selected.
+    """The choice of problems. Without any setting, all are selected.
 
     ``range`` is ``N`` (the first N), ``A:B``, ``A:`` or ``:B``, as Python slices count. It counts
     the problems that were published between two days and have the labels.

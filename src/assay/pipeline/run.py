@@ -189,8 +189,14 @@ def open_run(plan: RunPlan, reporter: Reporter) -> Iterator[OpenRun]:
         sandbox = open_sandbox(config, plan.benchmark, reporter)
         stack.callback(sandbox.close)
         protocol = plan.protocol(sandbox.capabilities())
-        folder = _open_folder(plan, protocol, reporter)
+        plan.admit(protocol, make_key(protocol, plan.model.identity, plan.engine.name))
+        folder = runs.open_run(
+            config.results_dir, protocol, plan.model.identity,
+            fresh=config.fresh, tests_seed=config.tests_seed, selection=plan.selected.label,
+            name=plan.engine.name, warn=reporter.note,
+        )  # fmt: skip
         stack.callback(folder.close)
+        _check_folder(plan, folder)
         done = folder.completions
         if plan.needs_model([key for key in plan.keys if key not in done]):
             models.preload(plan.model, plan.loaded_for or plan.decoding)
@@ -214,29 +220,17 @@ def open_run(plan: RunPlan, reporter: Reporter) -> Iterator[OpenRun]:
         )  # fmt: skip
 
 
-def _open_folder(plan: RunPlan, protocol: Protocol, reporter: Reporter) -> runs.RunWriter:
-    """Open the folder of a plan's run. Raise an error if the run must not be resumed."""
-    config, name = plan.config, plan.engine.name
-    plan.admit(protocol, make_key(protocol, plan.model.identity, name))
-    folder = runs.open_run(
-        config.results_dir, protocol, plan.model.identity,
-        fresh=config.fresh, tests_seed=config.tests_seed, selection=plan.selected.label,
-        name=name, warn=reporter.note,
-    )  # fmt: skip
-    try:
-        runs.check_resumed(folder)
-        used_gpu = all(completion.used_gpu for completion in folder.completions.values())
-        if plan.engine.device == "cuda" and not used_gpu:
-            raise UsageError(
-                f"{folder.path}: has completions that were generated without a GPU. Use --fresh to "
-                "generate all of them with --device cuda."
-            )
-        if benchmarks.is_file(config.benchmark):
-            folder.relocate_benchmark(str(Path(config.benchmark).absolute()))
-    except BaseException:
-        folder.close()
-        raise
-    return folder
+def _check_folder(plan: RunPlan, folder: runs.RunWriter) -> None:
+    """Raise an error if the run must not be resumed. Record where a user's benchmark is."""
+    runs.check_resumed(folder)
+    used_gpu = all(completion.used_gpu for completion in folder.completions.values())
+    if plan.engine.device == "cuda" and not used_gpu:
+        raise UsageError(
+            f"{folder.path}: has completions that were generated without a GPU. Use --fresh to "
+            "generate all of them with --device cuda."
+        )
+    if benchmarks.is_file(plan.config.benchmark):
+        folder.relocate_benchmark(str(Path(plan.config.benchmark).absolute()))
 
 
 def find_missing(plan: RunPlan, capabilities: Capabilities) -> list[SampleKey]:

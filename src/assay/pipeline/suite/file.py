@@ -66,7 +66,7 @@ def read_suite_file(path: Path) -> tuple[Suite, Mistakes]:
 
 
 class _SuiteFile(FileChecker):
-    """Read the parts of a suite and collect the problems."""
+    """The parts of a suite's file, and what is wrong with them."""
 
     def __init__(self, path: Path, data: LocatedData) -> None:
         super().__init__(data, Mistakes(str(path), SuiteError))
