@@ -16,7 +16,7 @@ VERSION = 3  # of the protocol's meaning; results of version 1 do not have the f
 
 @dataclass(frozen=True, slots=True)
 class PromptSettings:
-    """How a model is prompted, except for the prompt strategy and the decoding."""
+    """The way a model is prompted, except for the prompt strategy and the decoding."""
 
     prompt_form: PromptForm
     chat_template: Literal["own", "none"]  # own: the model's chat template is used

@@ -167,7 +167,7 @@ class ScoreConfig(JudgeConfig):
 
 @dataclass(frozen=True, slots=True)
 class Until:
-    """When to stop adding samples: when a comparison with a baseline decides."""
+    """The end of adding samples: when a comparison with a baseline decides."""
 
     against: str  # the baseline: a results file, or the name of a run
     margin: float = MARGIN  # of equivalence

@@ -55,7 +55,7 @@ class RunSettings:
 
 @dataclass(frozen=True, slots=True)
 class NamedDecoding:
-    """How tokens are chosen. Settings such as ``n_samples`` can be part of it."""
+    """A way to choose tokens. Settings such as ``n_samples`` can be part of it."""
 
     name: str
     sampling: Sampling = field(default_factory=Sampling)
