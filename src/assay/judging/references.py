@@ -8,6 +8,8 @@ import platform
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent import futures
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from assay import runs, sandbox
@@ -135,39 +137,34 @@ class LateReferences:
         self._references, self._slow, self._open = references, slow, open_sandbox
         self.pending = {p.task_id for problems in slow.values() for p in problems}
         self._sandbox: sandbox.Sandbox | None = None
-        self._failed: dict[str, str] = {}
-        self._error: BaseException | None = None
         self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+        executor = ThreadPoolExecutor(1)
+        self._failed = executor.submit(self._run)
+        executor.shutdown(wait=False)  # its thread ends with the work
 
     def wait(self) -> dict[str, str]:
         """Return why references fail, by task."""
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-        return self._failed
+        return self._failed.result()
 
     def close(self) -> None:
         self._closed.set()
         if self._sandbox is not None:
             self._sandbox.close()
-        self._thread.join()
+        futures.wait([self._failed])
 
-    def _run(self) -> None:
-        try:
-            self._sandbox = self._open()
-            with contextlib.closing(self._sandbox):
-                for key, problems in self._slow.items():
-                    if self._closed.is_set():
-                        return
-                    one = self._references.judge_alone(self._sandbox, {key: problems})[key]
-                    if one.failure:
-                        self._failed |= {p.task_id: one.failure for p in problems}
-                    else:
-                        self.pending -= {p.task_id for p in problems}
-        except BaseException as error:
-            self._error = error
+    def _run(self) -> dict[str, str]:
+        failed: dict[str, str] = {}
+        self._sandbox = self._open()
+        with contextlib.closing(self._sandbox):
+            for key, problems in self._slow.items():
+                if self._closed.is_set():
+                    break
+                one = self._references.judge_alone(self._sandbox, {key: problems})[key]
+                if one.failure:
+                    failed |= {p.task_id: one.failure for p in problems}
+                else:
+                    self.pending -= {p.task_id for p in problems}
+        return failed
 
 
 class _References:

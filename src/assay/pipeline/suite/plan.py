@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from assay.types import Benchmark
 
 ModelKey = tuple[str, EngineOptions]
+SAME_NAMED = ("split", "select", "prompt_imports", "system", "stop")  # in settings and configs
 WhenOpen = Callable[[Model], None]
 
 
@@ -224,19 +225,16 @@ def _config(
     settings = suite.settings
     for more in (decoding.settings, benchmark.settings, model.settings):
         settings = more.over(settings)
+    given = settings.given()
     config = dataclasses.replace(
         base,
         benchmark=benchmark.reference,
-        split=settings.split or "",
-        select=settings.select or "",
         problems=_selection(base.problems, settings),
-        prompt_imports=settings.prompt_imports or base.prompt_imports,
         model=model.reference,
         sampling=decoding.apply(settings),
         prompt_strategy=strategy,
-        system=settings.system or "",
-        stop=settings.stop or (),
         engine=model.engine,
+        **{name: given[name] for name in SAME_NAMED if name in given},
     )
     config.check()
     return config

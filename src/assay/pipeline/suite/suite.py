@@ -64,12 +64,9 @@ class NamedDecoding:
 
     def apply(self, settings: RunSettings) -> Sampling:
         """Return the settings of sampling, with the number of samples and the limit of tokens."""
-        return dataclasses.replace(
-            self.sampling,
-            n_samples=1 if settings.n_samples is None else settings.n_samples,
-            max_tokens=settings.max_tokens,
-            seed=settings.seed or 0,
-        )
+        given = settings.given()
+        own = {name: given[name] for name in ("n_samples", "max_tokens", "seed") if name in given}
+        return dataclasses.replace(self.sampling, **own)
 
 
 def preset_decoding(name: str, line: int = 0) -> NamedDecoding:
@@ -137,14 +134,7 @@ def name_decoding(sampling: Sampling) -> str:
 
 
 def suite_of(config: EvalConfig, benchmarks: Sequence[str], models: Sequence[str]) -> Suite:
-    """Return a suite without a file: every model on every benchmark, with the same settings."""
-    sampling = config.sampling
-    decoding = NamedDecoding(name_decoding(sampling), sampling)
-    settings = RunSettings(
-        n_samples=sampling.n_samples, split=config.split, max_tokens=sampling.max_tokens,
-        seed=sampling.seed, system=config.system, stop=config.stop, select=config.select,
-        prompt_imports=config.prompt_imports,
-    )  # fmt: skip
+    """Return a suite without a file: every model on every benchmark, with the config's settings."""
     names: tuple[str, ...] = (config.prompt_strategy,)
     if config.prompt_strategy == ALL:
         names = tuple(sorted(strategies.names(), key=lambda name: name != STANDARD))
@@ -152,8 +142,7 @@ def suite_of(config: EvalConfig, benchmarks: Sequence[str], models: Sequence[str
         tuple(SuiteModel(reference, config.engine) for reference in models),
         tuple(map(SuiteBenchmark, benchmarks)),
         names,
-        (decoding,),
-        settings,
+        (NamedDecoding(name_decoding(config.sampling), config.sampling),),
     )
 
 
