@@ -84,7 +84,10 @@ def judge(
 ) -> None:
     """Judge completions as they come, where the sandbox's workers are.
 
-    ``record`` is called with verdicts as they are reached, from any thread.
+    The workers pull. A free one takes the next job, the extractor takes texts for it in batches,
+    and those are read here from ``completions``, so that nothing is taken before it is needed. If
+    nothing has arrived, a pause is passed on, and nobody waits for a full batch. ``record`` is
+    called with verdicts as they are reached, from any thread.
     """
 
     def answer(judged: Sequence[Judged]) -> None:
