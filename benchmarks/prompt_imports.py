@@ -18,7 +18,7 @@ from assay.cli._progress import ProgressDisplay
 from assay.extract.python import find_bound_names, find_unbound_names
 from assay.extract.workers import ExtractionRequest, Extractor
 from assay.judging import references
-from assay.pipeline.prompt_imports import surround
+from assay.pipeline.problems import surround
 from assay.sandbox import Sandbox, open_sandbox
 from assay.types import Benchmark, Job, Problem, Program, PromptImports, SampleKey
 from extraction import Text, raw_texts

@@ -16,7 +16,7 @@ VERSION = 3  # of the protocol's meaning; results of version 1 do not have the f
 
 @dataclass(frozen=True, slots=True)
 class PromptSettings:
-    """Describe how a model is prompted, except for the prompt strategy and the decoding."""
+    """The way a model is prompted, except for the prompt strategy and the decoding."""
 
     prompt_form: PromptForm
     chat_template: Literal["own", "none"]  # own: the model's chat template is used
@@ -102,8 +102,8 @@ class RecordedProtocol:
 
     def to_json(self) -> Any:
         """Return the fields that are not None, in the form that files store."""
-        found = {name: value for name, value in codec.to_json(self).items() if value is not None}
-        return json.loads(codec.dumps(found))
+        content = {name: value for name, value in codec.to_json(self).items() if value is not None}
+        return json.loads(codec.dumps(content))
 
 
 def compute_options(engine_options: Iterable[str]) -> list[str]:
@@ -127,14 +127,14 @@ def differences(a: Mapping[str, object], b: Mapping[str, object]) -> list[Differ
 
 
 def _differences(a: Mapping[str, object], b: Mapping[str, object]) -> list[Difference]:
-    found: list[Difference] = []
+    differing: list[Difference] = []
     for name in sorted((a.keys() | b.keys()) - {"hash"}):
         left, right = a.get(name), b.get(name)
         if isinstance(left, dict) and isinstance(right, dict):
-            found += [(f"{name}.{inner}", x, y) for inner, x, y in _differences(left, right)]
+            differing += [(f"{name}.{inner}", x, y) for inner, x, y in _differences(left, right)]
         elif left != right:
-            found.append((name, left, right))
-    return found
+            differing.append((name, left, right))
+    return differing
 
 
 def tests_digest(tests: Tests) -> str:

@@ -20,7 +20,7 @@ from assay.formats.marks import middle_of
 from assay.judging import references
 from assay.models import EngineOptions
 from assay.models.opening import DEFAULT_WEIGHTS
-from assay.pipeline.prompt_settings import resolve_prompt_settings
+from assay.pipeline.prompting import resolve_prompt_settings
 from assay.prompts import find_strategy, list_strategies
 from assay.sandbox import open_sandbox
 from assay.types import Problem

@@ -18,8 +18,8 @@ from assay.benchmarks import livecodebench as lcb
 from assay.benchmarks.support import livecodebench_files as files
 from assay.data import text_cases
 from assay.errors import DataError, SandboxError, UsageError
-from assay.pipeline.judging import case_groups, with_all_cases
-from assay.pipeline.problems import ProblemSelection
+from assay.pipeline.plan import case_groups
+from assay.pipeline.problems import ProblemSelection, with_all_cases
 from assay.prompts import strategies
 from assay.sandbox import Sandbox, open_sandbox
 from assay.sandbox.environments import store

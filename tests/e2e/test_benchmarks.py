@@ -12,7 +12,7 @@ import pytest
 from assay.benchmarks import Description, benchmarks, load
 from assay.datasets.catalogue import check_data
 from assay.datasets.pinned import HUMANEVAL
-from assay.pipeline.suite.named import expand_suites
+from assay.pipeline.suite.suite import expand_suites
 from assay.types import Benchmark
 from tests.in_process import run_command
 

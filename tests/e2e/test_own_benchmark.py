@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 import assay
-from assay.pipeline.judging import case_groups
+from assay.pipeline.plan import case_groups
 from assay.report.pages.run.data import load_run_data
 from assay.report.pages.sources import open_sources
 from assay.runs import RunReader

@@ -10,7 +10,7 @@ import pytest
 from assay import runs
 from assay.cli._progress import ProgressDisplay
 from assay.pipeline import ScoreConfig, score
-from assay.pipeline.extraction import Dependence, dependences
+from assay.pipeline.score import Dependence, dependences
 from assay.report.export import export
 from assay.types import Benchmark, Verdict
 from tests.conftest import references, write_completions

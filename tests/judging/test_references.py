@@ -15,7 +15,7 @@ import pytest
 import assay
 from assay.data import plain
 from assay.judging import references
-from assay.pipeline.judging import _long_first, _verdict_cache
+from assay.pipeline.judging import long_first, open_verdict_cache
 from assay.runs import VerdictCache
 from assay.sandbox import Capabilities, Sandbox, open_sandbox
 from assay.sandbox.judges.dispatch import JudgeProcess
@@ -154,14 +154,14 @@ def test_what_takes_long_to_judge_comes_first(sandbox: Sandbox) -> None:
         seconds = references.check(given, sandbox, Watching()).seconds
         assert 2 < seconds["long"] < seconds["longest"]
         keys = [(p.task_id, sample) for p in given.problems for sample in (0, 1)]
-        order = [task_id for task_id, _ in _long_first(keys, seconds)]
+        order = [task_id for task_id, _ in long_first(keys, seconds)]
         assert order == [t for t in ("longest", "long", "quick", "short") for _ in (0, 1)]
 
 
 def test_what_is_judged_alone_comes_last() -> None:
     keys = [(name, 0) for name in ("timed", "long", "quick")]
     seconds = {"timed": 9.0, "long": 3.0}
-    order = [name for name, _ in _long_first(keys, seconds, frozenset({"timed"}))]
+    order = [name for name, _ in long_first(keys, seconds, frozenset({"timed"}))]
     assert order == ["long", "quick", "timed"]
 
 
@@ -244,7 +244,7 @@ def test_what_is_kept_holds_for_one_image(sandbox: Sandbox, own_cache: Path) -> 
     found = sandbox.capabilities()
     assert found.image == ""
     keys = {
-        image: _verdict_cache(dataclasses.replace(found, image=image), "packages").key(job)
+        image: open_verdict_cache(dataclasses.replace(found, image=image), "packages").key(job)
         for image in ("", "sha256:1", "sha256:2")
     }
     assert len(set(keys.values())) == 3

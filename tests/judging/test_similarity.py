@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.judging.similarity import common_length, edit_similarity, is_exact_match
+from assay.judging.measures import common_length, edit_similarity, is_exact_match
 from assay.scoring import match_score
 
 SHORT = st.text("ab\n c", max_size=12)

@@ -14,7 +14,7 @@ from assay import benchmarks
 from assay.errors import UsageError
 from assay.judging.references import limit_cpu_s
 from assay.pipeline import ScoreConfig, score
-from assay.pipeline.judging import with_fixed_limit
+from assay.pipeline.problems import with_fixed_limit
 from assay.progress import Silent
 from assay.runs import Result, RunReader
 from assay.types import Benchmark, TimeRule

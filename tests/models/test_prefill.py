@@ -16,7 +16,7 @@ from assay.extract import extract
 from assay.models import EngineOptions, check_prefilling, open_model
 from assay.models.model import join_answer
 from assay.models.workers.prompt_tokens import BEGUN, render_chat
-from assay.pipeline.prompt_settings import describe_form, may_think
+from assay.pipeline.prompting import describe_form, may_think
 from assay.prompts import name_parts
 from assay.runs.caches import CompletionStore
 from assay.types import Decoding, Message, Problem, Prompt, Request, Tests

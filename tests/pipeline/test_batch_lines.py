@@ -13,9 +13,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from assay.pipeline import sample_seed
-from assay.pipeline.batch import lines as batch_lines
-from assay.pipeline.batch.lines import BadLine, BatchPrompt, parse, read_lines
-from assay.pipeline.batch.requests import digest, read_requests, requests_of, survey
+from assay.pipeline.batch import requests as batch_lines
+from assay.pipeline.batch.requests import (
+    BadLine,
+    BatchPrompt,
+    digest,
+    parse,
+    read_lines,
+    read_requests,
+    requests_of,
+    survey,
+)
 from assay.pipeline.batch.run import RunConfig
 from assay.pipeline.config import Sampling
 from assay.types import Decoding, Message, Prompt, Request

@@ -12,9 +12,14 @@ import pytest
 import assay
 from assay import benchmarks
 from assay.data import text_cases
-from assay.pipeline.benchmark_check import KINDS, BenchmarkCheck
-from assay.pipeline.benchmark_check.prompts import count_shown_cases, gives_reference, list_prompts
-from assay.pipeline.benchmark_check.trials import none_program
+from assay.pipeline.benchmark_check import (
+    KINDS,
+    BenchmarkCheck,
+    count_shown_cases,
+    gives_reference,
+    list_prompts,
+    none_program,
+)
 from assay.types import Answer, Message, Problem, Prompt, Strategy, Tests
 from tests.conftest import Cli
 

@@ -10,7 +10,6 @@ from typing import TypeVar
 import pytest
 
 from assay import models
-from assay.extract.workers import Extractor
 from assay.pipeline import EvalConfig, ProblemSelection, evaluate
 from assay.pipeline.best_of_n import best_of_n
 from assay.runs import RunWriter, open_run
@@ -82,8 +81,7 @@ def add(
 
 
 def chosen_by_examples(run: RunWriter, sandbox: FailingSandbox) -> BestOfN | None:
-    with Extractor() as extractor:
-        return best_of_n("examples", 4, BENCHMARK, "chat", run, sandbox, extractor, Watcher())
+    return best_of_n("examples", 4, BENCHMARK, "chat", run, sandbox, 0, Watcher())
 
 
 def test_what_failed_on_our_side_is_left_out(run: RunWriter) -> None:
@@ -105,7 +103,9 @@ def test_samples_without_a_verdict_are_left_out(run: RunWriter) -> None:
     assert best is not None
     assert best.chosen == {"a": 2}
     assert best.estimate.value == 1.0
-    assert {job.sample for job in sandbox.jobs} == {1, 2}
+    codes = [job.program.code.split("return ")[1].strip() for job in sandbox.jobs]
+    assert sorted(codes) == ["'right'", "'wrong'"]  # of samples 1 and 2
+    assert len({job.key for job in sandbox.jobs}) == 2
 
 
 def test_nothing_to_choose_from_is_no_score(run: RunWriter) -> None:
@@ -123,7 +123,8 @@ def test_identical_programs_are_executed_once_and_never_with_the_hidden_tests(
     best = chosen_by_examples(run, sandbox)
     assert best is not None
     assert best.chosen == {"a": 1, "b": 1}
-    assert sorted(job.key for job in sandbox.jobs) == [("a", 0), ("a", 1), ("b", 0), ("b", 1)]
+    assert sorted(job.task_id for job in sandbox.jobs) == ["a", "a", "b", "b"]
+    assert len({(job.task_id, job.program.code) for job in sandbox.jobs}) == 4
     assert not any("hidden" in job.tests.code for job in sandbox.jobs)
 
 

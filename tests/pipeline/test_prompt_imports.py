@@ -15,8 +15,7 @@ from assay.extract import extract
 from assay.peers import PeerVerdict, peers
 from assay.pipeline import ScoreConfig, score
 from assay.pipeline.cross_check import disagreements, peer_score
-from assay.pipeline.problems import ProblemSelection
-from assay.pipeline.prompt_imports import surround, without_prompt_code
+from assay.pipeline.problems import ProblemSelection, surround, without_prompt_code
 from assay.report.export import export
 from assay.runs import Result, RunReader
 from assay.types import Benchmark, Problem, PromptImports, SampleKey, Tests

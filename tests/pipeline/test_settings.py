@@ -13,7 +13,7 @@ from assay import models
 from assay.errors import UsageError
 from assay.models import EngineOptions, devices
 from assay.pipeline import EvalConfig, ProblemSelection, Sampling, evaluate
-from assay.pipeline.prompt_settings import complete_prompt, resolve_prompt_settings
+from assay.pipeline.prompting import complete_prompt, resolve_prompt_settings
 from assay.protocol import PromptSettings
 from assay.runs import render_result
 from assay.types import Benchmark, Decoding, Message, ModelIdentity, Prompt, PromptForm

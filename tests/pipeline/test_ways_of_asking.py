@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 import pytest
@@ -19,12 +19,11 @@ from assay.cli.eval import evaluate as eval_command
 from assay.cli.score import score as score_command
 from assay.models import EngineOptions
 from assay.models.options import canonical_engine_options
-from assay.pipeline import EvalConfig, ProblemSelection, Sampling, evaluate, judging
-from assay.pipeline.run import Stream
+from assay.pipeline import EvalConfig, ProblemSelection, Sampling, evaluate
+from assay.pipeline.run import OpenRun
 from assay.protocol import Protocol, differences
 from assay.protocol import tests_digest as digest_of
-from assay.runs import Environment
-from assay.types import Benchmark, ModelIdentity, PromptForm, Request, SampleKey
+from assay.types import Benchmark, ModelIdentity, PromptForm, Request
 from tests.conftest import references, write_completions
 from tests.pipeline.test_pipeline import ScriptedModel, Watcher
 
@@ -140,20 +139,17 @@ class WatchedModel(ScriptedModel):
         return ""
 
 
-class WatchedStream(Stream):
-    """Stops where the first completion would be made."""
-
-    def flow(self, keys: list[SampleKey], environment: Callable[[], Environment]) -> None:
-        del environment
-        assert isinstance(self._model, WatchedModel)
-        tests = [
-            (problem.task_id, digest_of(problem.tests), problem.without_rules)
-            for problem in self._benchmark.problems
-        ]
-        kind = self._sandbox.capabilities().kind
-        judged = (*tests, self._benchmark.limits, self._benchmark.environment, kind)
-        requests = tuple(self._requests(keys))
-        raise ReadyError(Way(self._protocol, requests, self._model.options, judged))
+def stop_before_the_first(run: OpenRun) -> NoReturn:
+    """Take the place of ``complete``, where the first completion would be made."""
+    assert isinstance(run.plan.model, WatchedModel)
+    tests = [
+        (problem.task_id, digest_of(problem.tests), problem.without_rules)
+        for problem in run.benchmark.problems
+    ]
+    kind = run.sandbox.capabilities().kind
+    judged = (*tests, run.benchmark.limits, run.benchmark.environment, kind)
+    requests = tuple(run.plan.requests(run.keys))
+    raise ReadyError(Way(run.protocol, requests, run.plan.model.options, judged))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -178,7 +174,7 @@ def _watched(mini: Benchmark) -> Iterator[None]:
         patch.setattr(benchmarks, "load", load)
         patch.setattr(benchmarks, "of_split", lambda name, split: f"{name}{split}")
         patch.setattr(sandbox, "open_sandbox", open_kind)
-        patch.setattr(judging, "Stream", WatchedStream)
+        patch.setattr("assay.pipeline.run.complete", stop_before_the_first)
         yield
 
 
@@ -217,7 +213,7 @@ def test_no_setting_is_out_of_the_command_lines_reach() -> None:
     parts = {"sampling", "engine", "problems"}
     for kind, others in (
         # --fresh is the other side of --resume, and the site is what --ray opens.
-        (EvalConfig, {"gate", "admit", "fresh", "rounds", "site", *parts}),
+        (EvalConfig, {"fresh", "rounds", "site", *parts}),
         (Sampling, set()),
         (EngineOptions, {"longest"}),  # of what max_tokens says
     ):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from assay import benchmarks
-from assay.pipeline.run import build_requests
+from assay.pipeline.plan import build_requests
 from assay.prompts import strategies
 from assay.protocol import PromptSettings
 from assay.runs import CompletionStore

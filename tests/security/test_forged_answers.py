@@ -150,7 +150,7 @@ def test_arguments_that_take_long_hold_back_no_other_answer(road: str) -> None:
         stage: Stage[Any, Any, Any]
         items: list[tuple[Any, Any]]
         if road == "run":
-            stage = SampleStage("chat", "", "", None, 1)
+            stage = SampleStage(workers=1)
             items = [
                 (JudgeTask(problem, limits), SampleText(n, a, False)) for n, a in enumerate(answers)
             ]

@@ -1,6 +1,5 @@
 """The functions of ``import assay``. They print nothing unless given a reporter."""
 
-from assay.api.checking import check_benchmark, run_check
 from assay.api.evaluation import (
     evaluate,
     evaluate_suite,
@@ -9,10 +8,16 @@ from assay.api.evaluation import (
     run_evaluation,
     run_suite,
 )
-from assay.api.judging import Judge, judge
-from assay.api.opening import load_benchmark, load_run, open_model
+from assay.api.opening import (
+    check_benchmark,
+    load_benchmark,
+    load_run,
+    open_model,
+    run_check,
+)
 from assay.api.remote import RemoteJudge
 from assay.api.results import compare, compare_family, leaderboard, plan, view, write_report
+from assay.judging.judge import Judge, judge
 
 __all__ = [
     "Judge", "RemoteJudge", "check_benchmark", "compare", "compare_family", "evaluate",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from assay import models, pipeline
@@ -128,17 +127,12 @@ def run_evaluation(
 
     Return one result, or one for each strategy with the prompt strategy ``all``.
     """
-    check = _parity_check(publishable, parity_gate)
-
-    def gate(model: Model) -> ParityGateOutcome:
-        return config.site.check_model(check, config.model, config.engine, model, reporter.note)
-
-    config = replace(config, gate=gate)
+    gate = _parity_gate(publishable, parity_gate)
     if config.until is not None:
-        return [pipeline.evaluate_until(config, config.until, reporter)]
+        return [pipeline.evaluate_until(config, config.until, reporter, gate)]
     if config.prompt_strategy == pipeline.ALL:
-        return pipeline.evaluate_all(config, reporter)
-    return [pipeline.evaluate(config, reporter)]
+        return pipeline.evaluate_all(config, reporter, gate)
+    return [pipeline.evaluate(config, reporter, gate=gate)]
 
 
 @checked
@@ -189,20 +183,15 @@ def evaluate_suite(
     parity_gate: bool = True,
 ) -> SuiteResult:
     """Run (or resume) a suite. ``base`` has the settings that a suite does not have."""
-    check = _parity_check(publishable, parity_gate)
-
-    def check_device(config: EvalConfig, model: Model) -> ParityGateOutcome:
-        return config.site.check_model(check, config.model, config.engine, model, reporter.note)
-
     with contextlib.ExitStack() as first:
         # An engine takes seconds to start, and so does reading the problems.
         suite, runs = open_suite(
             suite, base, reporter, lambda model: first.enter_context(models.start_early(model))
         )
-        return run_prepared(suite, runs, reporter, check_device)
+        return run_prepared(suite, runs, reporter, _parity_gate(publishable, parity_gate))
 
 
-def _parity_check(publishable: bool, wanted: bool) -> CheckModel:
+def _parity_gate(publishable: bool, wanted: bool) -> CheckModel:
     """Return the parity gate as a function that can be called on another machine."""
     return functools.partial(_require_parity, publishable=publishable, wanted=wanted)
 
@@ -216,9 +205,7 @@ def _require_parity(
     publishable: bool,
     wanted: bool,
 ) -> ParityGateOutcome:
-    return require_parity(
-        spec, options, model, publishable=publishable, wanted=wanted, note=note
-    )  # fmt: skip
+    return require_parity(spec, options, model, publishable=publishable, wanted=wanted, note=note)
 
 
 @checked

@@ -5,23 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from functools import cached_property
-from types import TracebackType
 from typing import Any
 from urllib.parse import quote
 
-from assay.api.judging import Programs, list_pairs
 from assay.api.opening import load_benchmark
 from assay.data.arguments import checked
 from assay.errors import DataError, UsageError
 from assay.judging.client import JudgeClient
+from assay.judging.judge import AnyJudge, Programs, list_pairs
 from assay.judging.wire import decode_verdict
 from assay.types import Benchmark, Limits, Verdict
 
 BATCH = 256
 
 
-class RemoteJudge:
-    """Judge programs of one benchmark by a service that ``assay serve`` runs.
+class RemoteJudge(AnyJudge):
+    """The judge of one benchmark's programs in a service that ``assay serve`` runs.
 
     It has the methods of ``Judge`` and gives the same verdicts. Nothing is executed here. Any
     number of threads may use it.
@@ -47,27 +46,21 @@ class RemoteJudge:
         self._tasks: frozenset[str] = frozenset()
         self._data_sha256 = ""
         if benchmark:
-            found = self._client.get(f"/benchmarks/{quote(benchmark, safe='')}")
-            self.unscorable = dict(found["unscorable"])
-            self._tasks = frozenset(found["tasks"])
-            self._data_sha256 = found["data_sha256"]
+            described = self._client.get(f"/benchmarks/{quote(benchmark, safe='')}")
+            self.unscorable = dict(described["unscorable"])
+            self._tasks = frozenset(described["tasks"])
+            self._data_sha256 = described["data_sha256"]
 
     @cached_property
     def benchmark(self) -> Benchmark:
         """The benchmark, loaded on this machine. Raise DataError if the service has other data."""
-        found = load_benchmark(self.name)
-        if found.data_sha256 != self._data_sha256:
+        benchmark = load_benchmark(self.name)
+        if benchmark.data_sha256 != self._data_sha256:
             raise DataError(
                 f"{self.name}: the judge service has different data. Use the same version of assay "
                 "on both."
             )
-        return found
-
-    @checked
-    def judge(self, programs: Programs) -> list[Verdict]:
-        """Return a verdict for every program, in the order of the programs."""
-        found = {verdict.sample: verdict for verdict in self.stream(programs)}
-        return [found[number] for number in range(len(found))]
+        return benchmark
 
     @checked
     def stream(self, programs: Programs) -> Iterator[Verdict]:
@@ -88,30 +81,18 @@ class RemoteJudge:
         items = [
             {"task_id": task_id, "completion": text} for task_id, text in list_pairs(completions)
         ]
-        found = {verdict.sample: verdict for verdict in self._exchange(items)}
-        return [found[number] for number in range(len(items))]
+        return sorted(self._exchange(items), key=lambda verdict: verdict.sample)
 
     @checked
     def judge_tests(self, programs: list[str], tests: Mapping[str, Any]) -> list[Verdict]:
         """Return a verdict for every program by tests of your own, in the form of ``/judge``."""
         items = [{"task_id": "", "program": code, "tests": "own"} for code in programs]
-        found = {v.sample: v for v in self._exchange(items, {"own": dict(tests)})}
-        return [found[number] for number in range(len(items))]
+        verdicts = self._exchange(items, {"own": dict(tests)})
+        return sorted(verdicts, key=lambda verdict: verdict.sample)
 
     def close(self) -> None:
         """Break the connections. The service then drops what still waits."""
         self._client.close()
-
-    def __enter__(self) -> RemoteJudge:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _exchange(
         self, items: list[dict[str, str]], named_tests: Mapping[str, Any] | None = None
@@ -120,8 +101,8 @@ class RemoteJudge:
         numbered = list(enumerate(items))
         for first in range(0, len(items), self._batch):
             batch = numbered[first : first + self._batch]
-            found = self._client.judge_all(batch, lambda some, _: self._body(some, named_tests))
-            for (number, one), line in found:
+            answers = self._client.judge_all(batch, lambda some, _: self._body(some, named_tests))
+            for (number, one), line in answers:
                 yield decode_verdict(line, one["task_id"], number)
 
     def _body(

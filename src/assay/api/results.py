@@ -44,9 +44,9 @@ def compare(
     lists the differences. ``unpaired`` compares runs of different problems.
     """
     first, second = (x if isinstance(x, Result) else load_run(x) for x in (a, b))
-    found = runs.compare(first, second, margin=margin, unpaired=unpaired)
-    _check_protocols(found, force=force)
-    return found
+    comparison = runs.compare(first, second, margin=margin, unpaired=unpaired)
+    _check_protocols(comparison, force=force)
+    return comparison
 
 
 @checked
@@ -61,17 +61,17 @@ def compare_family(
     first, *rest = (x if isinstance(x, Result) else load_run(x) for x in (baseline, *others))
     if not rest:
         raise UsageError("compare_family: has no result to compare with the baseline. Give one.")
-    found = runs.compare_family(first, rest, margin=margin)
-    for member in found.members:
+    family = runs.compare_family(first, rest, margin=margin)
+    for member in family.members:
         _check_protocols(member.comparison, force=force)
-    return found
+    return family
 
 
-def _check_protocols(found: Comparison, *, force: bool) -> None:
-    if found.protocol_differences and not force:
-        names = ", ".join(name for name, _, _ in found.protocol_differences)
+def _check_protocols(comparison: Comparison, *, force: bool) -> None:
+    if comparison.protocol_differences and not force:
+        names = ", ".join(name for name, _, _ in comparison.protocol_differences)
         raise UsageError(
-            f"{found.run_b}: its protocol differs from that of {found.run_a} ({names}). "
+            f"{comparison.run_b}: its protocol differs from that of {comparison.run_a} ({names}). "
             "Compare runs of one protocol, or pass force=True."
         )
 
@@ -110,9 +110,9 @@ def plan(
 
     ``difference`` is a share: 0.03 is three points. Up to two ``pilots`` replace assumptions.
     """
-    found = [x if isinstance(x, Result) else load_run(x) for x in pilots]
+    results = [x if isinstance(x, Result) else load_run(x) for x in pilots]
     problems = len(load_benchmark(benchmark, data_dir=data_dir, reporter=reporter).problems)
-    return plan_evaluation(benchmark, problems, difference, power, found)
+    return plan_evaluation(benchmark, problems, difference, power, results)
 
 
 @checked
@@ -133,8 +133,8 @@ def write_report(
     line for everything that is left out because it cannot be read; by default, the reporter does.
     Return the file.
     """
-    given = [references] if isinstance(references, str | Path) else list(references)
-    names = [str(one.path if isinstance(one, Result) else one) for one in given]
+    sources = [references] if isinstance(references, str | Path) else list(references)
+    names = [str(one.path if isinstance(one, Result) else one) for one in sources]
     document = build_report(
         names,
         results_dir=Path(results_dir),
@@ -167,11 +167,11 @@ def leaderboard(
     sizes are also read from the model's file if it is still there. Runs of different protocols are
     in different blocks.
     """
-    given = [results] if isinstance(results, str | Path) else list(results)
-    names = [str(one) for one in given if isinstance(one, str | Path)]
-    entries = [one for one in given if isinstance(one, RunEntry)]
+    sources = [results] if isinstance(results, str | Path) else list(results)
+    names = [str(one) for one in sources if isinstance(one, str | Path)]
+    entries = [one for one in sources if isinstance(one, RunEntry)]
     entries += runs.collect_runs(names, Path("results"), reporter.note) if names else []
-    finished = [one for one in given if isinstance(one, Result)]
+    finished = [one for one in sources if isinstance(one, Result)]
     finished += [entry.result for entry in entries if entry.result]
     known = dict(facts or {})
     if NEED_FILES & {*columns, sort, pareto}:

@@ -26,8 +26,7 @@ from assay.cli.suite import show_suite
 from assay.data import codec
 from assay.errors import RunError, UsageError
 from assay.pipeline import EvalConfig, Until
-from assay.pipeline.suite.named import expand_suites
-from assay.pipeline.suite.suite import suite_of
+from assay.pipeline.suite.suite import expand_suites, suite_of
 from assay.report.summary import summarize, summarize_strategies
 from assay.runs.compare import share_problems
 from assay.runs.marks import require_publishable

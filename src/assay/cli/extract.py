@@ -13,7 +13,7 @@ from assay.cli._output import Styled, echo, echo_json, echo_text
 from assay.cli._progress import ProgressDisplay
 from assay.extract import extraction_rules
 from assay.pipeline import ScoreConfig
-from assay.pipeline.extraction import ExtractedProgram, extract_programs
+from assay.pipeline.score import ExtractedProgram, extract_programs
 
 if TYPE_CHECKING:
     from assay.types import PromptImports

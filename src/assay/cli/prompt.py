@@ -11,7 +11,7 @@ from assay.cli._groups import MODEL, PROMPT, GroupedCommand
 from assay.cli._options import as_json, data_dir, model_options, option, prompt_options
 from assay.cli._output import Styled, echo, echo_json, echo_text
 from assay.cli._progress import ProgressDisplay
-from assay.pipeline.problem_prompt import ProblemPrompt, PromptConfig, build_problem_prompt
+from assay.pipeline.prompting import ProblemPrompt, PromptConfig, build_problem_prompt
 from assay.prompts import name_parts
 
 

@@ -50,21 +50,21 @@ def decide(job: Job) -> Verdict | Job | Computation:
     answer = job.tests.answer
     if answer is None:
         return job
-    found = answer_kinds.get(answer.kind).check(job.program.code, job.tests)
-    if isinstance(found, Decision):
-        return _verdict(job, found)
-    if found.arguments:
-        return _compute_arguments(job, found)
-    return replace(job, program=replace(job.program, code=found.code))
+    decision = answer_kinds.get(answer.kind).check(job.program.code, job.tests)
+    if isinstance(decision, Decision):
+        return _verdict(job, decision)
+    if decision.arguments:
+        return _compute_arguments(job, decision)
+    return replace(job, program=replace(job.program, code=decision.code))
 
 
-def _compute_arguments(job: Job, found: Execution) -> Computation:
+def _compute_arguments(job: Job, execution: Execution) -> Computation:
     cases = job.tests.cases
     assert cases is not None
-    wanted = Cases({name: [[]] for name in cases.inputs}, {}, codec.digest(found.arguments))
-    program = replace(job.program, code=found.arguments)
+    wanted = Cases({name: [[]] for name in cases.inputs}, {}, codec.digest(execution.arguments))
+    program = replace(job.program, code=execution.arguments)
     tests = replace(job.tests, cases=wanted, answer=None)
-    return Computation(replace(job, program=program, tests=tests), job, found.code)
+    return Computation(replace(job, program=program, tests=tests), job, execution.code)
 
 
 def _verdict(job: Job, decision: Decision) -> Verdict:
@@ -106,13 +106,13 @@ def _undecided(
     jobs: Iterable[Job], decided: deque[Verdict], computations: list[Computation]
 ) -> Iterator[Job]:
     for job in jobs:
-        found = decide(job)
-        if isinstance(found, Verdict):
-            decided.append(found)
-        elif isinstance(found, Computation):
-            computations.append(found)
+        step = decide(job)
+        if isinstance(step, Verdict):
+            decided.append(step)
+        elif isinstance(step, Computation):
+            computations.append(step)
         else:
-            yield found
+            yield step
 
 
 def _compute(sandbox: Sandbox, computations: list[Computation]) -> Iterator[Verdict]:
@@ -121,10 +121,10 @@ def _compute(sandbox: Sandbox, computations: list[Computation]) -> Iterator[Verd
     calls = []
     for verdict, cases in sandbox.outputs(steps):
         one = computations[verdict.sample]
-        found = one.finish(replace(verdict, sample=one.answer.sample), cases)
-        if isinstance(found, Verdict):
-            yield found
+        step = one.finish(replace(verdict, sample=one.answer.sample), cases)
+        if isinstance(step, Verdict):
+            yield step
         else:
-            calls.append(found)
+            calls.append(step)
     if calls:
         yield from sandbox.judge(calls)

@@ -38,7 +38,12 @@ class Attempts:
 
 
 def begin(
-    task: JudgeTask, found: Extraction, sample: int = 0, *, seed: str = "", truncated: bool = False
+    task: JudgeTask,
+    extraction: Extraction,
+    sample: int = 0,
+    *,
+    seed: str = "",
+    truncated: bool = False,
 ) -> tuple[Attempts, Verdict | Job]:
     """Return the attempts of a text, and the first job or a verdict without any execution."""
     attempts = Attempts(truncated=truncated)
@@ -47,13 +52,15 @@ def begin(
         return attempts, Verdict(
             task_id, sample, "invalid", "unscorable", task.unscorable, rule="none"
         )
-    if found.reason:
-        verdict = Verdict(task_id, sample, "fail", found.reason, found.detail, rule="none")
+    if extraction.reason:
+        verdict = Verdict(
+            task_id, sample, "fail", extraction.reason, extraction.detail, rule="none"
+        )
         return attempts, attempts.settle(verdict)
-    attempts.programs = (found.program,)
-    job = task.make_job(found.program, sample, seed=seed)
-    if found.alternative is not None:
-        attempts.alternative = replace(job, program=found.alternative)
+    attempts.programs = (extraction.program,)
+    job = task.make_job(extraction.program, sample, seed=seed)
+    if extraction.alternative is not None:
+        attempts.alternative = replace(job, program=extraction.alternative)
     return attempts, job
 
 
@@ -65,7 +72,7 @@ def judge_extracted(
 
     ``execute`` gets all first programs at once, then the other forms of those that failed.
     """
-    begun = [begin(task, found, number) for number, (task, found) in enumerate(texts)]
+    begun = [begin(task, extraction, number) for number, (task, extraction) in enumerate(texts)]
     steps = [first for _, first in begun]
     while jobs := [step for step in steps if isinstance(step, Job)]:
         for verdict in execute(jobs):

@@ -8,6 +8,8 @@ import platform
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent import futures
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from assay import runs, sandbox
@@ -81,8 +83,8 @@ def check(
     order = [p.task_id for p in benchmark.problems if p.task_id in unscorable]
     unscorable = {task_id: unscorable[task_id] for task_id in order}
     if ages := references.ages_s:
-        shown = ", ".join(f"{name} ({describe_age(age_s)})" for name, age_s in ages.items())
-        reporter.note(f"unscorable by an earlier check: {shown}; --check-references repeats it")
+        failures = ", ".join(f"{name} ({describe_age(age_s)})" for name, age_s in ages.items())
+        reporter.note(f"unscorable by an earlier check: {failures}; --check-references repeats it")
     late = LateReferences(references, slow, open_late) if slow and open_late else None
     return CheckedBenchmark(benchmark, unscorable, seconds, late)
 
@@ -136,42 +138,39 @@ class LateReferences:
         self._references, self._slow, self._open = references, slow, open_sandbox
         self.pending = {p.task_id for problems in slow.values() for p in problems}
         self._sandbox: sandbox.Sandbox | None = None
-        self._failed: dict[str, str] = {}
-        self._error: BaseException | None = None
         self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+        executor = ThreadPoolExecutor(1)
+        self._failed = executor.submit(self._run)
+        executor.shutdown(wait=False)  # its thread ends with the work
 
     def wait(self) -> dict[str, str]:
         """Return why references fail, by task."""
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-        return self._failed
+        return self._failed.result()
 
     def close(self) -> None:
         self._closed.set()
         if self._sandbox is not None:
             self._sandbox.close()
-        self._thread.join()
+        futures.wait([self._failed])
 
-    def _run(self) -> None:
-        try:
-            self._sandbox = self._open()
-            with contextlib.closing(self._sandbox):
-                for key, problems in self._slow.items():
-                    if self._closed.is_set():
-                        return
-                    one = self._references.judge_alone(self._sandbox, {key: problems})[key]
-                    if one.failure:
-                        self._failed |= {p.task_id: one.failure for p in problems}
-                    else:
-                        self.pending -= {p.task_id for p in problems}
-        except BaseException as error:
-            self._error = error
+    def _run(self) -> dict[str, str]:
+        failed: dict[str, str] = {}
+        self._sandbox = self._open()
+        with contextlib.closing(self._sandbox):
+            for key, problems in self._slow.items():
+                if self._closed.is_set():
+                    break
+                one = self._references.judge_alone(self._sandbox, {key: problems})[key]
+                if one.failure:
+                    failed |= {p.task_id: one.failure for p in problems}
+                else:
+                    self.pending -= {p.task_id for p in problems}
+        return failed
 
 
 class _References:
+    """The references of a benchmark in one sandbox, and what is cached about them."""
+
     def __init__(
         self, benchmark: Benchmark, judge: sandbox.Sandbox, reporter: Reporter, again: bool
     ) -> None:
@@ -182,27 +181,28 @@ class _References:
         self.executed = False
         self.ages_s: dict[str, float] = {}  # of cached failures, by task
         self._kept = runs.KeptData(cache_dir() / "references")
-        found = judge.capabilities()
+        about = judge.capabilities()
         name = benchmark.environment
         packages = environments.find(name).identity if name else ""
-        self._here = [FORMAT, platform.node(), found.kind, found.tier, found.python, packages]
-        if found.image:
-            self._here.append(found.image)
+        self._here = [FORMAT, platform.node(), about.kind, about.tier, about.python, packages]
+        if about.image:
+            self._here.append(about.image)
 
     def add_expected_outputs(self) -> tuple[list[Problem], dict[str, str]]:
         """Return all problems with expected values filled in, and why that failed, by task.
 
         Expected values that the benchmark gives are not changed.
         """
-        found: dict[str, Cases] = {}
+        outputs_of: dict[str, Cases] = {}
         missing: dict[str, Problem] = {}
         for problem in self._benchmark.problems:
             if not problem.tests.cases or problem.tests.cases.expected:
                 continue
-            if cases := self._cached_cases(problem):
-                found[problem.task_id] = cases
-            else:
+            outputs = None if self._again else self._kept.get(self._key("outputs", problem))
+            if outputs is None:
                 missing[problem.task_id] = problem
+            else:
+                outputs_of[problem.task_id] = replace(problem.tests.cases, **outputs)
         self.executed |= bool(missing)
         untimed = replace(self._benchmark.limits, call_cpu_s=0.0)
         jobs = {name: replace(self._job(p), limits=untimed) for name, p in missing.items()}
@@ -215,7 +215,7 @@ class _References:
                     failed[name] = describe_failure(verdict)
                 else:
                     failed.pop(name, None)
-                    found[name] = cases
+                    outputs_of[name] = cases
                     expected = {"expected": cases.expected, "digest": cases.digest}
                     key = self._key("outputs", missing[name])
                     self._kept.put(key, {**expected, "slowest_s": cases.slowest_s})
@@ -227,7 +227,11 @@ class _References:
             )
         for name in list(failed):  # again, alone: another program may be the cause
             list(run([jobs[name]]))
-        return [_with_cases(p, found.get(p.task_id)) for p in self._benchmark.problems], failed
+        complete = [
+            replace(p, tests=replace(p.tests, cases=outputs_of.get(p.task_id, p.tests.cases)))
+            for p in self._benchmark.problems
+        ]
+        return complete, failed
 
     def measure(
         self, problems: list[Problem], slow_s: float
@@ -237,19 +241,21 @@ class _References:
         Also return those that take more than ``slow_s``, by the key of their reference. A reference
         that fails is judged again after all others, alone, and only this outcome counts.
         """
-        found: dict[str, _Measured] = {}
+        outcomes: dict[str, _Measured] = {}
         missing = []
         for problem in problems:
             if problem.tests.cases and not problem.tests.cases.expected:
                 continue
             if not problem.reference:  # the benchmark has none, so nothing is known about the task
                 continue
-            kept = self._cached(problem)
-            if kept is None:
+            outcome = self._cached(problem)
+            if outcome is None:
                 missing.append(problem)
             else:
-                found[problem.task_id] = kept
-        same = self._group(missing)
+                outcomes[problem.task_id] = outcome
+        same: dict[str, list[Problem]] = {}  # equal references are judged once
+        for problem in missing:
+            same.setdefault(self._key(VERDICT, problem), []).append(problem)
         keys = {problems[0].task_id: key for key, problems in same.items()}
         self.executed |= bool(missing)
         jobs = [_shorten(self._job(one), slow_s) for one, *_ in same.values()]
@@ -262,15 +268,15 @@ class _References:
             key = keys[verdict.task_id]
             if verdict.status == "pass":
                 one = _Measured("", verdict.wall_s, verdict.cpu_s)
-                found |= {problem.task_id: one for problem in same[key]}
+                outcomes |= {problem.task_id: one for problem in same[key]}
                 self._kept.put(key, codec.to_json(one))
             elif slow_s < math.inf and verdict.reason in ("timeout", "sandbox-error"):
                 slow[key] = same[key]
             else:
                 failed[key] = same[key]
         for key, one in self.judge_alone(self._judge, failed).items():
-            found |= {problem.task_id: one for problem in failed[key]}
-        return found, slow
+            outcomes |= {problem.task_id: one for problem in failed[key]}
+        return outcomes, slow
 
     def judge_alone(
         self, judge: sandbox.Sandbox, groups: dict[str, list[Problem]]
@@ -289,42 +295,31 @@ class _References:
         wall_s, idle_now_s = time.monotonic() - started, machine.idle_s()
         idle_s = None if idle_s is None or idle_now_s is None else idle_now_s - idle_s
         busy = machine.is_busy(wall_s, idle_s, sum(v.cpu_s for v in verdicts.values()))
-        found: dict[str, _Measured] = {}
+        outcomes: dict[str, _Measured] = {}
         for key, verdict in verdicts.items():
             failure = "" if verdict.status == "pass" else describe_failure(verdict)
             when_s = time.time() if failure else 0.0
-            found[key] = _Measured(failure, verdict.wall_s, verdict.cpu_s, when_s)
+            outcomes[key] = _Measured(failure, verdict.wall_s, verdict.cpu_s, when_s)
             if not failure or not (busy or verdict.status == "invalid"):
-                self._kept.put(key, codec.to_json(found[key]))
-        return found
+                self._kept.put(key, codec.to_json(outcomes[key]))
+        return outcomes
 
     def _cached(self, problem: Problem) -> _Measured | None:
         """Return what is cached about a reference. A failure says how old it is."""
-        kept = None if self._again else self._kept.get(self._key(VERDICT, problem))
-        if kept is None:
+        data = None if self._again else self._kept.get(self._key(VERDICT, problem))
+        if data is None:
             return None
-        found = codec.from_json(_Measured, kept)
-        if not found.failure:
-            return found
-        age_s = time.time() - found.when_s
+        outcome = codec.from_json(_Measured, data)
+        if not outcome.failure:
+            return outcome
+        age_s = time.time() - outcome.when_s
         if not 0 <= age_s < KEEP_FAILURE_S:
             return None
         self.ages_s[problem.task_id] = age_s
-        why = f"{found.failure} (judged {describe_age(age_s)}; --check-references judges it again)"
-        return replace(found, failure=why)
-
-    def _group(self, problems: list[Problem]) -> dict[str, list[Problem]]:
-        """Return the problems by the key of their reference: equal ones are judged once."""
-        found: dict[str, list[Problem]] = {}
-        for problem in problems:
-            found.setdefault(self._key(VERDICT, problem), []).append(problem)
-        return found
-
-    def _cached_cases(self, problem: Problem) -> Cases | None:
-        outputs = None if self._again else self._kept.get(self._key("outputs", problem))
-        if outputs is None or problem.tests.cases is None:
-            return None
-        return replace(problem.tests.cases, **outputs)
+        why = (
+            f"{outcome.failure} (judged {describe_age(age_s)}; --check-references judges it again)"
+        )
+        return replace(outcome, failure=why)
 
     def _key(self, kind: str, problem: Problem) -> str:
         conditions = [codec.to_json(self._benchmark.limits), tests_digest(problem.tests)]
@@ -349,7 +344,3 @@ def _shorten(job: Job, most_s: float) -> Job:
         job,
         limits=replace(limits, cpu_s=min(most_s, limits.cpu_s), wall_s=min(most_s, limits.wall_s)),
     )
-
-
-def _with_cases(problem: Problem, cases: Cases | None) -> Problem:
-    return replace(problem, tests=replace(problem.tests, cases=cases)) if cases else problem

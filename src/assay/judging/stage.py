@@ -1,13 +1,18 @@
-"""Bring texts to verdicts next to the sandbox's workers: extract, look up, execute."""
+"""Bring texts to verdicts next to the sandbox's workers: extract, look up, execute.
+
+``TextStage`` is the road. A kind of stage says what the text of an item is and how a verdict is
+answered. ``SampleStage`` is that of a run.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from assay.extract.workers import ExtractionRequest, Extractor
 from assay.judging.answers import Computation, decide
@@ -16,9 +21,57 @@ from assay.judging.job import JudgeTask
 from assay.runs import JudgedLines, VerdictCache, encode_judged
 from assay.sandbox import PAUSE, Item, Sandbox
 from assay.sandbox.environments.interpreters import for_extraction
-from assay.types import Cases, Job, PromptForm, Verdict
+from assay.types import Cases, Job, Program, PromptForm, Verdict
 
 WAIT_S, LOOK_EVERY_S = 60.0, 0.02  # for another process that executes the same program
+
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeText:
+    """A text, and everything that its verdict depends on."""
+
+    task: JudgeTask
+    text: str
+    form: PromptForm = "chat"
+    seed: str = ""  # for tests with random inputs
+    truncated: bool = False  # it was cut off at the token limit
+
+
+@dataclass(frozen=True, slots=True)
+class TextStage(ABC, Generic[P, R]):
+    """Work that answers every text with its verdict. A cache saves identical programs."""
+
+    environment: str = ""  # of all tasks
+    cache: VerdictCache | None = None
+    workers: int = 0  # that extract; 0: one per core
+
+    @abstractmethod
+    def read(self, item: Item[JudgeTask, P]) -> JudgeText:
+        """Return the text of an item."""
+
+    @abstractmethod
+    def answer(
+        self, payload: P, verdict: Verdict, programs: Sequence[Program], *, cached: bool
+    ) -> R:
+        """Return the answer. ``programs`` are those that were judged for the text, in order."""
+
+    @abstractmethod
+    def give_up(self, context: JudgeTask, payload: P, why: str) -> R:
+        """Return the answer for a text that the harness could not judge."""
+
+    def run(
+        self,
+        sandbox: Sandbox,
+        items: Iterator[Item[JudgeTask, P] | None],
+        answer: Callable[[int, Any], None],
+    ) -> None:
+        interpreter = for_extraction(sandbox.capabilities(), self.environment)
+        with Extractor(self.workers, interpreter=interpreter) as extractor:
+            _Texts(self, extractor, answer).judge(sandbox, items)
 
 
 class SampleText(NamedTuple):
@@ -30,42 +83,44 @@ class SampleText(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """Hold the verdict on a sample with its lines for the run's folder."""
+    """The verdict on a sample with its lines for the run's folder."""
 
     lines: JudgedLines
     cached: bool = False  # the program was not executed for this sample
 
 
-Answer = Callable[[int, Judged | None], None]
-TextItem = Item[JudgeTask, SampleText]
-
-
 @dataclass(frozen=True, slots=True)
-class SampleStage:
-    """Answer every text with its verdict. Identical programs are executed once."""
+class SampleStage(TextStage[SampleText, Judged]):
+    """The stage of a run: it answers every sample with the lines that record its verdict."""
 
-    form: PromptForm
-    environment: str  # of all tasks
-    seed: str  # for tests with random inputs
-    cache: VerdictCache | None
-    workers: int  # that extract; 0: one per core
+    form: PromptForm = "chat"
+    seed: str = ""
 
-    def run(self, sandbox: Sandbox, items: Iterator[TextItem | None], answer: Answer) -> None:
-        interpreter = for_extraction(sandbox.capabilities(), self.environment)
-        with Extractor(self.workers, interpreter=interpreter) as extractor:
-            _Samples(self, extractor, answer).judge(sandbox, items)
+    def read(self, item: Item[JudgeTask, SampleText]) -> JudgeText:
+        sample = item.payload
+        return JudgeText(item.context, sample.text, self.form, self.seed, sample.truncated)
+
+    def answer(
+        self, payload: SampleText, verdict: Verdict, programs: Sequence[Program], *, cached: bool
+    ) -> Judged:
+        return Judged(encode_judged(replace(verdict, sample=payload.sample), programs), cached)
 
     def give_up(self, context: JudgeTask, payload: SampleText, why: str) -> Judged:
         key = context.problem.task_id, payload.sample
         return Judged(encode_judged(Verdict(*key, "invalid", "sandbox-error", why, rule="none")))
 
 
-class _Samples:
-    """The samples of a stage. The sample number of a job is the tag of its item."""
+class _Texts(Generic[P, R]):
+    """The texts of a stage. The sample number of a job is the tag of its item."""
 
-    def __init__(self, stage: SampleStage, extractor: Extractor, answer: Answer) -> None:
+    def __init__(
+        self,
+        stage: TextStage[P, R],
+        extractor: Extractor,
+        answer: Callable[[int, R | None], None],
+    ) -> None:
         self._stage, self._extractor, self._answer = stage, extractor, answer
-        self._open: dict[int, tuple[int, Attempts]] = {}  # with the samples' own numbers
+        self._open: dict[int, tuple[P, Attempts]] = {}
         # Programs being executed, by cache key, with the samples that wait for the same verdict.
         self._executing: dict[str, list[Job]] = {}
         self._keys: dict[int, str] = {}
@@ -76,7 +131,7 @@ class _Samples:
         self._calls: list[Job] = []  # with arguments that were computed
         self._last = False
 
-    def judge(self, sandbox: Sandbox, items: Iterator[TextItem | None]) -> None:
+    def judge(self, sandbox: Sandbox, items: Iterator[Item[JudgeTask, P] | None]) -> None:
         """Execute the programs whose verdict is not known yet."""
         self._execute(sandbox, self._undecided(self._extract(items)))
         # They are few, so they are judged last and need no second queue.
@@ -90,41 +145,40 @@ class _Samples:
         for verdict, cases in sandbox.outputs(jobs):
             self._executed(verdict, cases)
 
-    def _extract(self, items: Iterator[TextItem | None]) -> Iterator[Job]:
+    def _extract(self, items: Iterator[Item[JudgeTask, P] | None]) -> Iterator[Job]:
         """Yield the program of each text. A text without a program fails here."""
-        seed = self._stage.seed
-        for item, found in self._extractor.stream(self._requests(items)):
-            tag, task, text = item
-            attempts, first = begin(task, found, tag, seed=seed, truncated=text.truncated)
-            self._open[tag] = text.sample, attempts
+        for (item, text), extraction in self._extractor.stream(self._requests(items)):
+            seed, truncated = text.seed, text.truncated
+            attempts, first = begin(text.task, extraction, item.tag, seed=seed, truncated=truncated)
+            self._open[item.tag] = item.payload, attempts
             if isinstance(first, Job):
                 yield first
             else:
                 self._finish(first, cached=False)
 
     def _requests(
-        self, items: Iterator[TextItem | None]
-    ) -> Iterator[tuple[TextItem, ExtractionRequest] | None]:
+        self, items: Iterator[Item[JudgeTask, P] | None]
+    ) -> Iterator[tuple[tuple[Item[JudgeTask, P], JudgeText], ExtractionRequest] | None]:
         for item in items:
             if item is PAUSE:
                 yield PAUSE
             else:
-                problem = item.context.problem
-                yield item, ExtractionRequest(item.payload.text, problem, self._stage.form)
+                text = self._stage.read(item)
+                yield (item, text), ExtractionRequest(text.text, text.task.problem, text.form)
 
     def _undecided(self, jobs: Iterable[Job]) -> Iterator[Job]:
         """Yield the programs to execute. Settle what needs no execution."""
         for job in jobs:
-            found = decide(job)
-            if isinstance(found, Verdict):
-                self._settle(found, cached=False)
+            step = decide(job)
+            if isinstance(step, Verdict):
+                self._settle(step, cached=False)
             elif self._is_known(job):
                 continue
-            elif isinstance(found, Computation):
-                self._computations[job.sample] = found
-                yield found.job
+            elif isinstance(step, Computation):
+                self._computations[job.sample] = step
+                yield step.job
             else:
-                yield found
+                yield step
 
     def _is_known(self, job: Job) -> bool:
         """Return whether the verdict is cached, or the same program is being executed."""
@@ -162,12 +216,12 @@ class _Samples:
     def _executed(self, verdict: Verdict, cases: Cases | None) -> None:
         """Settle the verdict, also for the samples that have the same program."""
         if computation := self._computations.pop(verdict.sample, None):
-            found = computation.finish(verdict, cases)
-            if isinstance(found, Job):
-                self._calls.append(found)
-                self._answer(found.sample, None)
+            step = computation.finish(verdict, cases)
+            if isinstance(step, Job):
+                self._calls.append(step)
+                self._answer(step.sample, None)
                 return
-            verdict = found
+            verdict = step
         self._settle(verdict, cached=False)
         if self._stage.cache is None:
             return
@@ -183,15 +237,14 @@ class _Samples:
     def _settle(self, verdict: Verdict, *, cached: bool) -> None:
         """Finish the sample, unless another form of its program is judged first."""
         _, attempts = self._open[verdict.sample]
-        found = attempts.settle(verdict)
-        if isinstance(found, Job):
-            self._second_jobs.append(found)
-            self._answer(found.sample, None)
+        step = attempts.settle(verdict)
+        if isinstance(step, Job):
+            self._second_jobs.append(step)
+            self._answer(step.sample, None)
         else:
-            self._finish(found, cached=cached)
+            self._finish(step, cached=cached)
 
     def _finish(self, verdict: Verdict, *, cached: bool) -> None:
-        tag = verdict.sample
-        sample, attempts = self._open.pop(tag)
-        lines = encode_judged(replace(verdict, sample=sample), attempts.programs)
-        self._answer(tag, Judged(lines, cached))
+        payload, attempts = self._open.pop(verdict.sample)
+        answer = self._stage.answer(payload, verdict, attempts.programs, cached=cached)
+        self._answer(verdict.sample, answer)

@@ -3,31 +3,12 @@
 from assay.models import EngineOptions
 from assay.pipeline.config import ALL, EvalConfig, JudgeConfig, Sampling, ScoreConfig, Until
 from assay.pipeline.evaluate import evaluate, evaluate_all
-from assay.pipeline.judging import environment, select_problems
+from assay.pipeline.plan import sample_seed
 from assay.pipeline.problems import ProblemSelection
-from assay.pipeline.run import sample_seed
-from assay.pipeline.score import check_references, flaky, load_recorded_samples, score
+from assay.pipeline.score import score
 from assay.pipeline.sequential import evaluate_until
-from assay.progress import Reporter
 
 __all__ = [
-    "ALL",
-    "EngineOptions",
-    "EvalConfig",
-    "JudgeConfig",
-    "ProblemSelection",
-    "Reporter",
-    "Sampling",
-    "ScoreConfig",
-    "Until",
-    "check_references",
-    "environment",
-    "evaluate",
-    "evaluate_all",
-    "evaluate_until",
-    "flaky",
-    "load_recorded_samples",
-    "sample_seed",
-    "score",
-    "select_problems",
+    "ALL", "EngineOptions", "EvalConfig", "JudgeConfig", "ProblemSelection", "Sampling",
+    "ScoreConfig", "Until", "evaluate", "evaluate_all", "evaluate_until", "sample_seed", "score",
 ]  # fmt: skip

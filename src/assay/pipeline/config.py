@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from assay import models
+from assay import models, selection
 from assay.errors import UsageError
 from assay.models import EngineOptions
 from assay.pipeline.problems import ProblemSelection
+from assay.pipeline.prompting import check_texts
 from assay.pipeline.site import THIS_MACHINE, Site
-from assay.prompts import DEFAULT_STRATEGY
-from assay.protocol import Protocol
-from assay.runs import ParityGateOutcome
+from assay.prompts import DEFAULT_STRATEGY, check_strategy_name
 from assay.scoring.decisions import MARGIN
 from assay.types import Decoding, PromptImports
 
@@ -22,6 +21,7 @@ DEFAULT_TOP_K = 40
 SEVERAL_TEMPERATURE = 0.8  # of several samples, if none is given
 MAX_TOKENS = 512
 MOST_SAMPLES = 10_000  # per problem: each takes memory before the first is generated
+MOST_WORKERS = 1024
 LARGEST = (1 << 31) - 1  # engines count in 32 bits
 # Includes thoughts: the longest of 125 answers by an 8B model that thinks had about 16,000 tokens.
 MAX_TOKENS_THINKING = 16_384
@@ -87,24 +87,22 @@ class Sampling:
         max_tokens = self.max_tokens
         if max_tokens is None:
             max_tokens = max(usual, MAX_TOKENS_THINKING) if thinks else usual
-        if not 1 <= max_tokens <= LARGEST:
-            raise ValueError(f"max-tokens {max_tokens}: must be at least 1 and less than 2^31")
         temperature = self.decide()[0].temperature or 0.0
-        if not 0 <= temperature < float("inf"):
-            raise ValueError(f"temperature {temperature}: must be 0 or more")
         top_k = DEFAULT_TOP_K if self.top_k is None else self.top_k
-        if not 0 <= top_k <= LARGEST:
-            raise ValueError(f"top-k {top_k}: must be 0 (off) or more and less than 2^31")
-        if not 0 < self.top_p <= 1:
-            raise ValueError(f"top-p {self.top_p}: must be above 0 and at most 1")
-        if not 0 <= self.min_p < 1:
-            raise ValueError(f"min-p {self.min_p}: must be 0 or more and less than 1")
-        penalty = self.repetition_penalty
-        if not 0 < penalty < float("inf"):
-            raise ValueError(f"repetition-penalty {penalty}: must be a finite number above 0")
+        top_p, min_p, penalty = self.top_p, self.min_p, self.repetition_penalty
+        for option, value, is_valid, rule in (
+            ("max-tokens", max_tokens, 1 <= max_tokens <= LARGEST, "at least 1 and less than 2^31"),
+            ("temperature", temperature, 0 <= temperature < math.inf, "0 or more"),
+            ("top-k", top_k, 0 <= top_k <= LARGEST, "0 (off) or more and less than 2^31"),
+            ("top-p", top_p, 0 < top_p <= 1, "above 0 and at most 1"),
+            ("min-p", min_p, 0 <= min_p < 1, "0 or more and less than 1"),
+            ("repetition-penalty", penalty, 0 < penalty < math.inf, "a finite number above 0"),
+        ):
+            if not is_valid:
+                raise ValueError(f"{option} {value}: must be {rule}")
         if temperature == 0:
             return Decoding(max_tokens=max_tokens, repetition_penalty=penalty)
-        return Decoding(max_tokens, temperature, top_k, self.top_p, self.min_p, penalty, self.seed)
+        return Decoding(max_tokens, temperature, top_k, top_p, min_p, penalty, self.seed)
 
     def resolve(self, *, thinks: bool = False, usual: int = MAX_TOKENS) -> Decoding:
         """Return the effective settings. Raise UsageError for an option that is out of range."""
@@ -113,16 +111,16 @@ class Sampling:
                 f"--n-samples {self.n_samples}: must be at least 1 and at most {MOST_SAMPLES}."
             )
         try:
-            found = self.settle(thinks=thinks, usual=usual)
+            decoding = self.settle(thinks=thinks, usual=usual)
         except ValueError as error:
             raise UsageError(f"--{error}.") from error
-        if found.temperature == 0 and (self.top_p != 1 or self.min_p != 0):
+        if decoding.temperature == 0 and (self.top_p != 1 or self.min_p != 0):
             name = "--top-p" if self.top_p != 1 else "--min-p"
             raise UsageError(
                 f"{name}: has no effect at temperature 0, which always takes the likeliest token. "
                 f"Give a --temperature above 0, or drop {name}."
             )
-        return found
+        return decoding
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +146,15 @@ class JudgeConfig:
     all_cases: bool = False  # after a failed case on standard input too, to count the right ones
     site: Site = THIS_MACHINE  # where models and sandboxes are opened
 
+    def check(self) -> None:
+        """Raise UsageError for a setting that is wrong whatever the benchmark is."""
+        if not 0 <= self.workers <= MOST_WORKERS:
+            raise UsageError(
+                f"--workers {self.workers}: must be 0 (one per core) to {MOST_WORKERS}."
+            )
+        if self.select:
+            selection.methods.get(self.select)
+
 
 @dataclass(frozen=True, slots=True)
 class ScoreConfig(JudgeConfig):
@@ -160,7 +167,7 @@ class ScoreConfig(JudgeConfig):
 
 @dataclass(frozen=True, slots=True)
 class Until:
-    """Set when to stop adding samples: when a comparison with a baseline decides."""
+    """The end of adding samples: when a comparison with a baseline decides."""
 
     against: str  # the baseline: a results file, or the name of a run
     margin: float = MARGIN  # of equivalence
@@ -179,7 +186,10 @@ class EvalConfig(JudgeConfig):
     engine: EngineOptions = field(default_factory=EngineOptions)
     until: Until | None = None  # none: all samples are generated
     rounds: int = 0  # samples per problem to generate now, of those that are planned; 0: all
-    # Called before anything is generated. Returns what to record about the device, or raises.
-    gate: Callable[[models.Model], ParityGateOutcome | None] = lambda _: None
-    # Called with the protocol and the key of the run before that is opened. Raises to refuse it.
-    admit: Callable[[Protocol, str], None] = lambda _, __: None
+
+    def check(self) -> None:
+        """Raise UsageError for a setting that is wrong whatever the model and the benchmark are."""
+        self.sampling.resolve()
+        JudgeConfig.check(self)
+        check_texts(self.system, self.stop)
+        check_strategy_name(self.prompt_strategy)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -13,19 +13,12 @@ from assay.errors import UsageError
 from assay.extract import UNCUT
 from assay.judging import judge_jobs, references, tasks_of
 from assay.peers import PeerVerdict, peers
-from assay.pipeline import (
-    ScoreConfig,
-    environment,
-    flaky,
-    score,
-    select_problems,
-)
-from assay.pipeline.extraction import dependences, extract_programs
-from assay.pipeline.judging import case_groups, open_sandbox, unjudged_protocol
-from assay.pipeline.prompt_imports import without_prompt_code
-from assay.pipeline.samples import Samples, recorded_samples, replay
+from assay.pipeline.config import ScoreConfig
+from assay.pipeline.judging import environment, open_sandbox
+from assay.pipeline.plan import case_groups, plan_recorded, replay
+from assay.pipeline.problems import select_problems, without_prompt_code
+from assay.pipeline.score import dependences, extract_programs, flaky, score
 from assay.progress import Reporter
-from assay.protocol import Protocol
 from assay.runs.result import CrossCheck, Disagreement, Result
 from assay.types import Benchmark, Program, Sample, SampleKey, Verdict
 from assay.work.machine import usable_cores
@@ -79,8 +72,8 @@ def score_and_check(config: ScoreConfig, checks: ScoreChecks, reporter: Reporter
         result = replace(result, extraction=tuple(dependences(config, scored, reporter)))
     if peer is not None:
         differing = tuple(disagreements(config, scored, peer, reporter))
-        found = CrossCheck(peer.engine, len(peer.verdicts), differing)
-        result = replace(result, cross_check=found)
+        check = CrossCheck(peer.engine, len(peer.verdicts), differing)
+        result = replace(result, cross_check=check)
     if result is not scored:
         runs.write_result(result)
     return result
@@ -89,9 +82,9 @@ def score_and_check(config: ScoreConfig, checks: ScoreChecks, reporter: Reporter
 def peer_score(config: ScoreConfig, engine: str, reporter: Reporter) -> PeerScore:
     """Judge with the peer alone. It gets the same programs that assay would execute."""
     judge = peers.get(engine)
-    found = list(extract_programs(config, reporter))
-    programs = {one.key: one.program for one in found if one.error is None}
-    errors = {one.key: one.error for one in found if one.error is not None}
+    extracted = list(extract_programs(config, reporter))
+    programs = {one.key: one.program for one in extracted if one.error is None}
+    errors = {one.key: one.error for one in extracted if one.error is not None}
     without = f"; {quantity(len(errors), 'sample')} without a program" if errors else ""
     reporter.note(f"{engine} judges {quantity(len(programs), 'program')}{without}")
     codes = {key: program.code for key, program in programs.items()}
@@ -100,48 +93,42 @@ def peer_score(config: ScoreConfig, engine: str, reporter: Reporter) -> PeerScor
 
 
 def write_peer_score(config: ScoreConfig, peer: PeerScore, reporter: Reporter) -> Result:
-    """Write the peer's verdicts as a new run with a results file; its protocol names the peer."""
+    """Write the peer's verdicts as a new run with a results file.
+
+    Its protocol names the peer, so that it differs from all of assay's. Limits and Python are the
+    peer's too.
+    """
     selected = select_problems(config, reporter)
+    benchmark = selected.benchmark
     model = models.open_recorded(
         config.samples_file, partial=config.partial, name=config.model_name
     )
-    form = selected.benchmark.form_for(model.identity.prompt_form)
-    samples = recorded_samples(model, [*peer.programs, *peer.errors], form)
-    most = max(Counter(task_id for task_id, _ in samples.keys).values())
-    protocol = _peer_protocol(config, peer.engine, selected.benchmark, samples, most)
+    plan = plan_recorded(config, selected, model, [*peer.programs, *peer.errors])
+    plan = replace(plan, benchmark=benchmark)
+    protocol = replace(plan.unjudged_protocol(), judge=peer.engine)
     run = runs.open_run(
         config.results_dir, protocol, model.identity,
         fresh=True, selection=selected.label, name=config.model_name,
     )  # fmt: skip
-    try:
+    with contextlib.closing(run):
         run.add_environment(environment(model))
-        for completion in replay(model, samples.keys):
+        for completion in replay(model, plan.keys):
             run.add_completion(completion)
         for key, program in peer.programs.items():
             run.add_program(Sample(*key), program)
         for verdict in _peer_verdicts(peer):
             run.add_verdict(verdict)
-        task_ids = [p.task_id for p in selected.benchmark.problems]
-        verdicts = list(run.verdicts.values())
-        clusters = {p.task_id: p.cluster for p in selected.benchmark.problems if p.cluster}
+        task_ids, verdicts = plan.task_ids, list(run.verdicts.values())
+        clusters = {p.task_id: p.cluster for p in benchmark.problems if p.cluster}
         tallies = scoring.tally(task_ids, verdicts, clusters)
         result = runs.build_result(
             run, protocol, tallies,
-            scoring.coverage(tallies, most, selected.total), scoring.estimates(tallies),
-            scoring.group_scores(task_ids, verdicts, case_groups(selected.benchmark), clusters),
+            scoring.coverage(tallies, plan.most_samples, selected.total),
+            scoring.estimates(tallies),
+            scoring.group_scores(task_ids, verdicts, case_groups(benchmark), clusters),
         )  # fmt: skip
         runs.write_result(result)
         return result
-    finally:
-        run.close()
-
-
-def _peer_protocol(
-    config: ScoreConfig, engine: str, benchmark: Benchmark, samples: Samples, n_samples: int
-) -> Protocol:
-    """Return a protocol that differs from all of assay's. Limits and Python are the peer's."""
-    task_ids = [p.task_id for p in benchmark.problems]
-    return replace(unjudged_protocol(config, benchmark, task_ids, samples, n_samples), judge=engine)
 
 
 def _peer_verdicts(peer: PeerScore) -> Iterator[Verdict]:
@@ -230,18 +217,14 @@ def _alike_alone(
     if not problems:
         return set()
     benchmark = replace(benchmark, problems=tuple(problems))
-    judge = open_sandbox(config, benchmark, reporter)
-    try:
-        benchmark = references.check(benchmark, judge, reporter).benchmark
-        tasks = tasks_of(benchmark)
+    with contextlib.closing(open_sandbox(config, benchmark, reporter)) as judge:
+        tasks = tasks_of(references.check(benchmark, judge, reporter).benchmark)
         jobs = [
             tasks[task_id].make_job(peer.programs[task_id, sample], sample, seed=tests_seed)
             for task_id, sample in sorted(keys)
             if task_id in tasks
         ]
         verdicts = list(judge_jobs(judge, jobs))
-    finally:
-        judge.close()
     valid = (v for v in verdicts if v.status != "invalid")
     return {v.key for v in valid if not _differs(v, peer.verdicts[v.key])}
 

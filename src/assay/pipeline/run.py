@@ -1,74 +1,253 @@
-"""Generate and judge at the same time, and write everything to the run's folder."""
+"""A run: complete, judge, record, score.
+
+Completions are judged while the model generates others, and everything is written to the run's
+folder as it happens. The sandbox's workers take completions when they are free. A model that is
+faster waits for them, so that a run takes as long as the slower of the two.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
+import dataclasses
 import itertools
-import queue
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol as TypingProtocol
 from typing import runtime_checkable
 
-from assay import models, runs, sandbox
-from assay.judging import JudgeTask, tasks_of
+from assay import benchmarks, models, runs, scoring
+from assay.errors import RunError, UsageError
+from assay.judging import JudgeTask, references, tasks_of
+from assay.judging.measures import match_score, with_measures
 from assay.judging.references import CheckedBenchmark
 from assay.judging.stage import Judged, SampleStage, SampleText
-from assay.pipeline.prompt_settings import complete_prompt
+from assay.pipeline.best_of_n import best_of_n
+from assay.pipeline.judging import (
+    engine_line,
+    environment,
+    long_first,
+    open_sandbox,
+    open_verdict_cache,
+    report_python,
+)
+from assay.pipeline.plan import RunPlan, case_groups
 from assay.pipeline.times import PartClock
 from assay.progress import Reporter
-from assay.prompts import Strategy
-from assay.protocol import PromptSettings, Protocol
-from assay.sandbox import PAUSE
-from assay.types import (
-    Benchmark,
-    Completion,
-    Decoding,
-    PromptForm,
-    Request,
-    SampleKey,
-    Status,
-    Verdict,
-)
+from assay.protocol import Protocol
+from assay.runs import Result
+from assay.runs.folder import make_key, run_folders
+from assay.sandbox import PAUSE, Capabilities, Sandbox
+from assay.types import Benchmark, Completion, Request, SampleKey, Status, Verdict
+from assay.work.ahead import ReadAhead
 
-# Characters of completions that may wait for the judge before the model has to wait. The queue is
-# long so that the model keeps working while programs time out (benchmarks/overlap.py).
+# Characters of completions that may wait for the judge before the model has to wait. There are many
+# so that the model keeps working while programs time out (benchmarks/overlap.py).
 WAITING = 1 << 25
 
 
-def sample_seed(seed: int, task_id: str, sample: int) -> int:
-    """Return the seed of a sample, which does not depend on when or in which order it is generated.
+def execute(plan: RunPlan, reporter: Reporter) -> Result:
+    """Run a plan, or resume its run: write the results file, and return the result."""
+    with open_run(plan, reporter) as run:
+        with run.timed(), complete(run) as completions:
+            judge(run, completions, record)
+        return score(run)
 
-    A problem's samples have consecutive seeds, so that engines can generate them together.
+
+@contextlib.contextmanager
+def complete(run: OpenRun) -> Iterator[Iterable[Sequence[Completion] | None]]:
+    """Generate what is missing in a thread of its own. Yield all completions to judge, in batches.
+
+    If the block ends early, the engine is stopped. Otherwise it may stay loaded for another run.
     """
-    digest = hashlib.sha256(f"{seed}/{task_id}".encode()).digest()
-    return (int.from_bytes(digest[:4], "big") + sample) % (1 << 31)
+    if run.unjudged and not run.missing:
+        run.folder.add_environment(run.environment())
+    verdicts, judged = run.folder.verdicts, run.folder.judged
+    resumed = [verdicts[key] for key in run.keys if key in judged]
+    run.reporter.begin(len(run.keys), resumed, len(run.missing))
+    models.watch(run.plan.model, run.reporter)
+
+    def stop() -> None:
+        run.stopped.set()
+        if not run.generated.is_set():
+            run.plan.model.close()
+
+    with ReadAhead(_generate(run), _count_characters, WAITING, stop) as completions:
+        yield completions
 
 
-def build_requests(
-    samples: Iterable[SampleKey],
-    benchmark: Benchmark,
-    strategy: Strategy,
-    asking: PromptSettings,
-    decoding: Decoding,
-) -> Iterator[Request]:
-    """Yield the requests for a model, in the order of the samples."""
-    problems = {problem.task_id: problem for problem in benchmark.problems}
-    for task_id, of_task in itertools.groupby(samples, key=lambda key: key[0]):
-        built = strategy.build(problems[task_id], asking.prompt_form)
-        prompt = complete_prompt(built, asking)
-        for _, sample in of_task:
-            yield Request(
-                task_id, sample, prompt, decoding, sample_seed(decoding.seed, task_id, sample)
-            )
+def judge(
+    run: OpenRun,
+    completions: Iterable[Sequence[Completion] | None],
+    record: Callable[[OpenRun, Sequence[Judged]], None],
+) -> None:
+    """Judge completions as they come, where the sandbox's workers are.
+
+    The workers pull. A free one takes the next job, the extractor takes texts for it in batches,
+    and those are read here from ``completions``, so that nothing is taken before it is needed. If
+    nothing has arrived, a pause is passed on, and nobody waits for a full batch. ``record`` is
+    called with verdicts as they are reached, from any thread.
+    """
+
+    def answer(judged: Sequence[Judged]) -> None:
+        run.clock.judging.change(-len(judged))
+        record(run, judged)
+
+    config = run.plan.config
+    cache = None
+    if not config.no_cache:
+        cache = open_verdict_cache(run.sandbox.capabilities(), run.protocol.environment)
+    stage = SampleStage(
+        run.benchmark.environment, cache, config.workers, run.plan.form, run.folder.tests_seed
+    )
+    run.sandbox.run_stage(stage, _list_texts(run, completions), answer, len(run.keys))
 
 
-def engine_line(model: models.Model) -> str:
-    """Return a line with the engine and its settings, which are known after one completion."""
-    facts = ", ".join(f"{name} {value}" for name, value in model.describe().to_json().items())
-    return f"engine {model.identity.engine}{': ' if facts else ''}{facts}"
+def record(run: OpenRun, judged: Sequence[Judged]) -> None:
+    """Write programs and verdicts to the run's folder and report the verdicts."""
+    run.folder.add_judged([one.lines for one in judged])
+    for one in judged:
+        run.reporter.judged(one.lines.verdict, one.cached)
+    run.clock.record()
+
+
+def score(run: OpenRun) -> Result:
+    """Write the results file, and return the result."""
+    run.references.wait()
+    plan, folder, rounds = run.plan, run.folder, run.plan.rounds
+    task_ids, problems = plan.task_ids, plan.selected.benchmark.problems
+    wanted, clusters = set(task_ids), {p.task_id: p.cluster for p in problems if p.cluster}
+    verdicts = [
+        verdict
+        for verdict in folder.verdicts.values()
+        if verdict.task_id in wanted and (not rounds or verdict.sample < rounds)
+    ]
+    tallies = scoring.tally(task_ids, verdicts, clusters)
+    labels = {p.task_id: p.labels for p in problems if p.labels}
+    unscorable = run.references.unscorable
+    result = runs.build_result(
+        folder, run.protocol, tallies,
+        scoring.coverage(tallies, plan.most_samples, plan.selected.total, unscorable),
+        scoring.estimates(tallies),
+        scoring.group_scores(task_ids, verdicts, case_groups(run.benchmark), clusters),
+        unscorable,
+        (plan.engine.price_in, plan.engine.price_out),
+        _choose_best(run),
+        scoring.break_down(tallies, labels),
+        rounds,
+        match_score(plan.selected.benchmark, folder, verdicts, clusters),
+    )  # fmt: skip
+    result = runs.with_earlier_checks(result, folder)
+    result = with_measures(result, run.benchmark, folder, run.sandbox, run.reporter)
+    runs.write_result(result)
+    return result
+
+
+@dataclass(slots=True)
+class OpenRun:
+    """A run whose folder and sandbox are open, and what is left to do in it."""
+
+    plan: RunPlan
+    reporter: Reporter
+    sandbox: Sandbox
+    protocol: Protocol
+    folder: runs.RunWriter
+    references: CheckedBenchmark
+    benchmark: Benchmark  # with outputs of references and the run's time limits
+    keys: list[SampleKey]  # those that take long to judge first
+    missing: list[SampleKey]  # samples without a completion
+    unjudged: list[Completion]  # of an earlier part of the run
+    clock: PartClock
+    described: runs.Environment | None = None  # the last one that was recorded
+    stopped: threading.Event = field(default_factory=threading.Event)
+    generated: threading.Event = field(default_factory=threading.Event)
+
+    def environment(self) -> runs.Environment:
+        """Return where the run is executed. Engines know more after their first completion."""
+        return environment(self.plan.model, self.sandbox.capabilities(), self.plan.gate)
+
+    @contextlib.contextmanager
+    def timed(self) -> Iterator[None]:
+        """Record the times of this part of the run, unless there is nothing to do."""
+        is_complete = self.folder.judged.issuperset(self.keys)
+        try:
+            yield
+        finally:
+            if not is_complete:
+                self.clock.record(ended=True)
+
+
+@contextlib.contextmanager
+def open_run(plan: RunPlan, reporter: Reporter) -> Iterator[OpenRun]:
+    """Open or create the run of a plan, and get ready to judge.
+
+    The folder is opened first: it knows which samples are missing. If the model is needed for them,
+    it loads while references are checked and the sandbox starts.
+    """
+    config = plan.config
+    for note in plan.notes:
+        reporter.note(note)
+    with contextlib.ExitStack() as stack:
+        sandbox = open_sandbox(config, plan.benchmark, reporter)
+        stack.callback(sandbox.close)
+        protocol = plan.protocol(sandbox.capabilities())
+        plan.admit(protocol, make_key(protocol, plan.model.identity, plan.engine.name))
+        folder = runs.open_run(
+            config.results_dir, protocol, plan.model.identity,
+            fresh=config.fresh, tests_seed=config.tests_seed, selection=plan.selected.label,
+            name=plan.engine.name, warn=reporter.note,
+        )  # fmt: skip
+        stack.callback(folder.close)
+        _check_folder(plan, folder)
+        done = folder.completions
+        if plan.needs_model([key for key in plan.keys if key not in done]):
+            models.preload(plan.model, plan.loaded_for or plan.decoding)
+        checked = references.check(
+            plan.benchmark, sandbox, reporter, again=config.check_references,
+            open_late=lambda: config.site.open_sandbox(
+                config.sandbox, 1, config.sandbox_tier, config.python
+            ),
+        )  # fmt: skip
+        stack.callback(checked.close)
+        report_python(config, plan.benchmark, sandbox.capabilities(), reporter)
+        cpu_s = folder.keep_time_limits(checked.benchmark.cpu_s)
+        benchmark = dataclasses.replace(checked.benchmark, cpu_s=cpu_s)
+        keys = long_first(plan.keys, checked.seconds, benchmark.timed)
+        judged = folder.judged
+        yield OpenRun(
+            plan, reporter, sandbox, protocol, folder, checked, benchmark, keys,
+            missing=[key for key in keys if key not in done],
+            unjudged=[done[key] for key in keys if key in done and key not in judged],
+            clock=PartClock(folder, plan.begun),
+        )  # fmt: skip
+
+
+def _check_folder(plan: RunPlan, folder: runs.RunWriter) -> None:
+    """Raise an error if the run must not be resumed. Record where a user's benchmark is."""
+    runs.check_resumed(folder)
+    used_gpu = all(completion.used_gpu for completion in folder.completions.values())
+    if plan.engine.device == "cuda" and not used_gpu:
+        raise UsageError(
+            f"{folder.path}: has completions that were generated without a GPU. Use --fresh to "
+            "generate all of them with --device cuda."
+        )
+    if benchmarks.is_file(plan.config.benchmark):
+        folder.relocate_benchmark(str(Path(plan.config.benchmark).absolute()))
+
+
+def find_missing(plan: RunPlan, capabilities: Capabilities) -> list[SampleKey]:
+    """Return the samples without a completion, without opening the run."""
+    config = plan.config
+    key = make_key(plan.protocol(capabilities), plan.model.identity, plan.engine.name)
+    folders = [] if config.fresh else run_folders(config.results_dir)
+    for path, about in folders:
+        if about.key == key and config.tests_seed in ("", about.tests_seed):
+            with contextlib.suppress(RunError):
+                done = runs.RunReader(path).completions
+                return [key for key in plan.keys if key not in done]
+            break
+    return plan.keys
 
 
 @runtime_checkable
@@ -82,247 +261,116 @@ class EncodingModel(models.Model, TypingProtocol):
         ...
 
 
-# Completions, the failure of the model, or the end.
-_Item = Sequence[Completion] | BaseException | None
+def _generate(run: OpenRun) -> Iterator[Sequence[Completion]]:
+    """Yield what an earlier part of the run left, then completions that are recorded here."""
+    recorded = isinstance(run.plan.model, models.RecordedModel)
+    yield from ([completion] for completion in run.unjudged)
+    requests = run.plan.requests(run.missing)
+    requests = itertools.takewhile(lambda _: not run.stopped.is_set(), requests)
+    for encoded in _ask(run.plan, requests):
+        batch = [one.completion for one in encoded]
+        if not (run.described or all(one.reused for one in batch)):
+            _describe(run)  # the engine has started
+        run.folder.add_completions(encoded)
+        for completion in batch:
+            if not (completion.reused or recorded):
+                run.clock.generating.add(completion.inference_ms / 1000)
+            run.reporter.completed(completion)
+        run.clock.record()
+        yield batch
+    if run.missing:
+        _describe(run)  # an engine may know more about itself now
+    run.generated.set()
+    run.plan.when_generated(run.sandbox.capabilities())
 
 
-class _Backlog(queue.Queue[_Item]):
-    """A queue that is bounded by the length of its texts, not by their number."""
-
-    def _init(self, maxsize: int) -> None:
-        super()._init(maxsize)
-        self._length = 0
-
-    def _qsize(self) -> int:
-        return self._length
-
-    def _put(self, item: _Item) -> None:
-        super()._put(item)
-        self._length += _length(item)
-
-    def _get(self) -> _Item:
-        item: _Item = super()._get()
-        self._length -= _length(item)
-        return item
+def _ask(plan: RunPlan, requests: Iterator[Request]) -> Iterator[Sequence[runs.EncodedCompletion]]:
+    """Return the completions of requests, in batches if they come so."""
+    model, store = plan.model, plan.store
+    if store is None and isinstance(model, EncodingModel):
+        return model.generate_encoded(requests)
+    complete = store.reuse(model.generate) if store else model.generate
+    return ([runs.encode_completion(one)] for one in complete(requests))
 
 
-def _length(item: _Item) -> int:
-    if item is None or isinstance(item, BaseException):
-        return 1
-    return sum(1 + len(completion.text) for completion in item)
+def _describe(run: OpenRun) -> None:
+    """Record and report the environment, if it is new."""
+    environment = run.environment()
+    if environment != run.described:
+        run.described = environment
+        run.folder.add_environment(environment)
+        run.reporter.note(engine_line(run.plan.model))
 
 
-class Stream:
-    """One pass that brings every sample of a run to a verdict."""
+def _count_characters(completions: Sequence[Completion]) -> int:
+    return sum(1 + len(completion.text) for completion in completions)
 
-    def __init__(
-        self,
-        benchmark: Benchmark,
-        strategy: Strategy,
-        protocol: Protocol,
-        model: models.Model,
-        judge: sandbox.Sandbox,
-        run: runs.RunWriter,
-        cache: runs.VerdictCache | None,
-        workers: int,
-        checked: CheckedBenchmark,
-        reporter: Reporter,
-        store: runs.CompletionStore | None = None,
-        when_generated: Callable[[], None] = lambda: None,
-        begun: float | None = None,
-    ) -> None:
-        self._begun = time.monotonic() if begun is None else begun
-        self._store = store
-        self._when_generated = when_generated
-        self._generated = threading.Event()
-        self._checked = checked
-        self._benchmark = benchmark
-        form = benchmark.form_for(model.identity.prompt_form)
-        self._tasks = tasks_of(benchmark)
-        self._stage = SampleStage(form, benchmark.environment, run.tests_seed, cache, workers)
-        self._strategy = strategy
-        self._protocol = protocol
-        self._model = model
-        self._sandbox = judge
-        self._run = run
-        self._reporter = reporter
-        self._stopped = threading.Event()
-        self._described: runs.Environment | None = None
-        self._form: PromptForm = form
-        self._queue = _Backlog(WAITING)
 
-    def flow(self, keys: list[SampleKey], environment: Callable[[], runs.Environment]) -> None:
-        """Bring every sample of ``keys`` to a verdict: complete, extract, judge, record.
+def _list_texts(
+    run: OpenRun, completions: Iterable[Sequence[Completion] | None]
+) -> Iterator[tuple[JudgeTask, SampleText] | None]:
+    """Yield the texts to judge. Record the verdicts on completions that need no judge.
 
-        ``environment`` returns where that happens. It is called after the engine has started. A
-        verdict that needs no execution is recorded at once.
-        """
-        self._environment = environment
-        self._clock = PartClock(self._run, self._begun)
-        if self._run.judged.issuperset(keys):
-            self._flow(keys)  # nothing to do, so this is not a part of the run
-            return
-        try:
-            self._flow(keys)
-        finally:
-            self._clock.record(ended=True)
+    Those of a task whose reference still runs come last.
+    """
+    tasks, late = tasks_of(run.benchmark), list[Completion]()
 
-    def _flow(self, keys: list[SampleKey]) -> None:
-        with self._generate(keys) as completions:
-            items = self._items(completions)
-            self._sandbox.run_stage(self._stage, items, self._record_judged, len(keys))
-
-    @contextlib.contextmanager
-    def _generate(self, keys: list[SampleKey]) -> Iterator[Iterator[Completion | None]]:
-        """Generate missing completions in a separate thread. Yield all that must be judged."""
-        done, judged = self._run.completions, self._run.judged
-        unjudged = [done[key] for key in keys if key in done and key not in judged]
-        missing = [key for key in keys if key not in done]
-        if unjudged and not missing:
-            self._run.add_environment(self._environment())
-        verdicts = self._run.verdicts
-        resumed = [verdicts[key] for key in keys if key in judged]
-        self._reporter.begin(len(keys), resumed, len(missing))
-        models.watch(self._model, self._reporter)
-        producer = threading.Thread(target=self._produce, args=(unjudged, missing), daemon=True)
-        producer.start()
-        try:
-            yield self._arrivals()
-        finally:
-            self._stopped.set()
-            if not self._generated.is_set():  # otherwise it may stay loaded for another run
-                self._model.close()
-            self._release()
-            producer.join()
-
-    def _produce(self, unjudged: list[Completion], missing: list[SampleKey]) -> None:
-        """Put the model's completions, or its failure, into the queue. Runs in its own thread."""
-        recorded = isinstance(self._model, models.RecordedModel)
-        try:
-            for completion in unjudged:
-                self._put([completion])
-            for encoded in self._complete(self._requests(missing)):
-                batch = [one.completion for one in encoded]
-                if not (self._described or all(one.reused for one in batch)):
-                    self._describe()  # the engine has started
-                self._run.add_completions(encoded)
-                for completion in batch:
-                    if not (completion.reused or recorded):
-                        self._clock.generating.add(completion.inference_ms / 1000)
-                    self._reporter.completed(completion)
-                self._clock.record()
-                self._put(batch)
-            if missing:
-                self._describe()  # an engine may know more about itself now
-            self._generated.set()
-            self._when_generated()
-            self._put(None)
-        except BaseException as error:
-            self._put(error)
-
-    def _complete(self, requests: Iterator[Request]) -> Iterator[Sequence[runs.EncodedCompletion]]:
-        """Return the completions of requests, in batches if they come so."""
-        model, store = self._model, self._store
-        if store is None and isinstance(model, EncodingModel):
-            return model.generate_encoded(requests)
-        complete = store.reuse(model.generate) if store else model.generate
-        return ([runs.encode_completion(one)] for one in complete(requests))
-
-    def _describe(self) -> None:
-        """Record and report the environment, if it is new."""
-        environment = self._environment()
-        if environment == self._described:
-            return
-        self._described = environment
-        self._run.add_environment(environment)
-        self._reporter.note(engine_line(self._model))
-
-    def _put(self, item: _Item) -> None:
-        while not self._stopped.is_set():
-            try:
-                self._queue.put(item, timeout=0.2)
-                return
-            except queue.Full:
-                continue
-
-    def _release(self) -> None:
-        """Empty the queue after a stop, and end it, so that no thread waits for it."""
-        with contextlib.suppress(queue.Empty):
-            while True:
-                self._queue.get_nowait()
-        self._queue.put_nowait(None)
-
-    def _requests(self, missing: list[SampleKey]) -> Iterator[Request]:
-        protocol = self._protocol
-        requests = build_requests(
-            missing, self._benchmark, self._strategy, protocol.asking, protocol.decoding
-        )
-        return itertools.takewhile(lambda _: not self._stopped.is_set(), requests)
-
-    def _items(
-        self, completions: Iterator[Completion | None]
-    ) -> Iterator[tuple[JudgeTask, SampleText] | None]:
-        """Yield the completions that can be judged. Record the verdicts of the others.
-
-        Those of a task whose reference still runs come last.
-        """
-        late = []
-        for item in completions:
-            if item is not PAUSE and self._checked.is_pending(item.task_id):
-                late.append(item)
-            else:
-                yield from self._item(item)
-        if late:
-            yield PAUSE
-            self._checked.wait()
-        for item in late:
-            yield from self._item(item)
-
-    def _item(self, item: Completion | None) -> Iterator[tuple[JudgeTask, SampleText] | None]:
-        unscorable = self._checked.unscorable
-        if item is PAUSE:
-            yield PAUSE
-        elif item.error is not None:
-            self._record_unjudged(item, "invalid", "generation-error", item.error)
-        elif item.task_id in unscorable:
-            why = f"the reference fails here: {unscorable[item.task_id]}"
-            self._record_unjudged(item, "invalid", "unscorable", why)
-        elif item.finish_reason == "prompt-too-long":
-            why = "the prompt does not fit into the model's context"
-            self._record_unjudged(item, "fail", "prompt-too-long", why)
+    def prepare(completion: Completion) -> Iterator[tuple[JudgeTask, SampleText]]:
+        if (verdict := _judge_unread(run, completion)) is not None:
+            record(run, [Judged(runs.encode_judged(verdict))])
         else:
-            truncated = item.finish_reason == "length"
-            self._clock.judging.change(1)
-            yield self._tasks[item.task_id], SampleText(item.sample, item.text, truncated)
+            run.clock.judging.change(1)
+            truncated = completion.finish_reason == "length"
+            text = SampleText(completion.sample, completion.text, truncated)
+            yield tasks[completion.task_id], text
 
-    def _arrivals(self) -> Iterator[Completion | None]:
-        """Yield what is in the queue, and a pause before every wait."""
-        while not self._stopped.is_set():
-            try:
-                item = self._queue.get_nowait()
-            except queue.Empty:
-                yield PAUSE
-                item = self._queue.get()
-            if item is None:
-                return
-            if isinstance(item, BaseException):
-                yield PAUSE
-                raise item
-            yield from item
+    for batch in completions:
+        if batch is PAUSE:
+            yield PAUSE
+            continue
+        for completion in batch:
+            if run.references.is_pending(completion.task_id):
+                late.append(completion)
+            else:
+                yield from prepare(completion)
+    if late:
+        yield PAUSE
+        run.references.wait()
+    for completion in late:
+        yield from prepare(completion)
 
-    def _record_unjudged(
-        self, completion: Completion, status: Status, reason: str, detail: str
-    ) -> None:
-        verdict = Verdict(*completion.key, status, reason, detail, rule="none")
-        self._record([Judged(runs.encode_judged(verdict))])
 
-    def _record_judged(self, judged: Sequence[Judged]) -> None:
-        self._clock.judging.change(-len(judged))
-        self._record(judged)
+def _judge_unread(run: OpenRun, completion: Completion) -> Verdict | None:
+    """Return the verdict on a completion whose text is not judged, or None."""
 
-    def _record(self, judged: Sequence[Judged]) -> None:
-        """Write programs and verdicts to the run's folder and report the verdicts."""
-        self._run.add_judged([one.lines for one in judged])
-        for one in judged:
-            self._reporter.judged(one.lines.verdict, one.cached)
-        self._clock.record()
+    def verdict(status: Status, reason: str, detail: str) -> Verdict:
+        return Verdict(*completion.key, status, reason, detail, rule="none")
+
+    if completion.error is not None:
+        return verdict("invalid", "generation-error", completion.error)
+    if why := run.references.unscorable.get(completion.task_id):
+        return verdict("invalid", "unscorable", f"the reference fails here: {why}")
+    if completion.finish_reason == "prompt-too-long":
+        why = "the prompt does not fit into the model's context"
+        return verdict("fail", "prompt-too-long", why)
+    return None
+
+
+def _choose_best(run: OpenRun) -> scoring.BestOfN | None:
+    """Return the score of one sample per problem that a method chooses, if one is set."""
+    config, most = run.plan.config, run.plan.most_samples
+    method = config.select or runs.kept_selection(run.folder)
+    if config.select and most <= 1:
+        run.reporter.note("--select: has no effect with one sample per problem")
+    if not method or most <= 1:
+        return None
+    try:
+        return best_of_n(
+            method, most, run.benchmark, run.plan.form, run.folder, run.sandbox, config.workers,
+            run.reporter,
+        )  # fmt: skip
+    except UsageError as error:
+        if config.select:
+            raise
+        run.reporter.note(f"best of {most} by {method} is not computed: {error}")
+        return None

@@ -58,7 +58,7 @@ class OpenTime:
 
 
 class PartClock:
-    """Record the wall times of a part of a run while it goes on, so that a kill loses little.
+    """The wall times of a part of a run, recorded while it goes on, so that a kill loses little.
 
     Every line has the seconds since the line before it. Those of loading are known at the end: a
     request may end last that began first.
@@ -79,8 +79,8 @@ class PartClock:
                 return
             first = self.generating.first()
             loading = first - self._asked if ended and first is not None else 0.0
-            found = loading, self.generating.total(), self.judging.total(), now - self._begun
-            totals = tuple(round(seconds, 3) for seconds in found)
+            parts = loading, self.generating.total(), self.judging.total(), now - self._begun
+            totals = tuple(round(seconds, 3) for seconds in parts)
             new = (round(b - a, 3) for a, b in zip(self._recorded, totals, strict=True))
             self._run.add_part(runs.PartTimes(*new))
             self._recorded, self._recorded_at = totals, now

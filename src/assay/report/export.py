@@ -15,7 +15,7 @@ from assay.data.failures import explain_failure
 from assay.data.writing import make_folder, reporting, write_whole
 from assay.errors import RunError, UsageError
 from assay.extract.workers import ExtractionRequest, Extractor
-from assay.pipeline.prompt_imports import surround
+from assay.pipeline.problems import surround
 from assay.progress import Reporter, Silent
 from assay.report.inspection import loader_of
 from assay.runs import Result

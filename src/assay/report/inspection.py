@@ -10,8 +10,7 @@ from pathlib import Path
 from assay import benchmarks
 from assay.data.failures import explain_failure
 from assay.errors import AssayError, DataError, UsageError
-from assay.pipeline.problem_prompt import find_problem
-from assay.pipeline.prompt_settings import complete_prompt
+from assay.pipeline.prompting import complete_prompt, find_problem
 from assay.progress import Reporter
 from assay.prompts import find_strategy, name_parts
 from assay.protocol import RecordedProtocol

@@ -12,7 +12,8 @@ from assay.data.checked_files import Mistakes
 from assay.errors import UsageError
 from assay.models import EngineOptions, Model
 from assay.pipeline import EvalConfig, ProblemSelection
-from assay.pipeline.samples import SelectedProblems
+from assay.pipeline.plan import plan_evaluation
+from assay.pipeline.problems import SelectedProblems
 from assay.pipeline.suite.file import load_suite
 from assay.pipeline.suite.plan import PlannedRun, ReadyRun, plan_runs
 from assay.pipeline.suite.run import _SuiteRunner
@@ -25,7 +26,7 @@ from assay.pipeline.suite.suite import (
 )
 from assay.progress import Silent
 from assay.runs.stores.suites import SuiteBaseline
-from assay.types import Benchmark, Decoding
+from assay.types import Benchmark
 from tests.conftest import Cli
 from tests.pipeline.test_pipeline import ScriptedModel
 
@@ -282,12 +283,12 @@ def test_targets_of_a_split_have_its_name_in_results(mini: Benchmark, tmp_path: 
     runs, model = [], cast(Model, ScriptedModel(mini))
     for entry in entries:
         config = EvalConfig("mini", tmp_path, split=entry.settings.split or "")
-        plan = PlannedRun(config, suite.models[0], entry, suite.decodings[0])
+        planned = PlannedRun(config, suite.models[0], entry, suite.decodings[0])
         name = f"mini-{config.split}" if config.split else "mini"
         selected = SelectedProblems(dataclasses.replace(mini, name=name), "", 20)
         key = ("m", EngineOptions())
-        runs.append(ReadyRun(plan, model, key, selected, Decoding()))
-    record = _SuiteRunner(suite, runs, Silent(), lambda *_: None)._record()
+        runs.append(ReadyRun(planned, plan_evaluation(config, model, selected), key))
+    record = _SuiteRunner(suite, runs, Silent(), None)._record()
     names = ["mini", "mini-train"]
     assert [target.benchmark for target in record.targets] == names
     assert [row.benchmark for row in record.rows] == names

@@ -16,8 +16,8 @@ from assay.api import evaluation, plan_suite
 from assay.models import Model
 from assay.models.workers.process import EngineProcess
 from assay.pipeline import EvalConfig
-from assay.pipeline.judging import load_benchmark
-from assay.pipeline.run import Stream
+from assay.pipeline import run as pipeline_run
+from assay.pipeline.problems import load_benchmark
 from assay.pipeline.suite import plan
 from assay.progress import Reporter, Silent
 from assay.report.suite import summarize_suite
@@ -178,15 +178,15 @@ def test_a_failure_costs_one_row_even_if_the_engine_was_only_started(
     path = write_suite(models, ["one"])
     package.run_suite(path, results_dir=models / "before")  # its completions are reused below
     events.clear()
-    flow, failures = Stream.flow, [package.SandboxError("out of order")]
+    begin, failures = pipeline_run.complete, [package.SandboxError("out of order")]
 
-    def fail_once(self: Stream, *arguments: Any) -> None:
+    def fail_once(run: pipeline_run.OpenRun) -> Any:
         if failures:
-            self._model.close()
+            run.plan.model.close()
             raise failures.pop()
-        flow(self, *arguments)
+        return begin(run)
 
-    monkeypatch.setattr(Stream, "flow", fail_once)
+    monkeypatch.setattr(pipeline_run, "complete", fail_once)
     two = write_suite(models, ["one"], strategies=["standard", "few-shot"])
     done = package.run_suite(two, results_dir=models / "r")
     assert [outcome.row.state for outcome in done.outcomes] == ["failed", "complete"]

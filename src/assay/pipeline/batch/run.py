@@ -5,26 +5,26 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from assay import models
 from assay.data import codec
 from assay.data.printable import quantity
 from assay.errors import ModelError, UsageError
-from assay.pipeline import environment
-from assay.pipeline.batch.lines import BadLine, parse
 from assay.pipeline.batch.requests import (
+    BadLine,
     RunConfig,
     Survey,
     digest,
+    parse,
     read_requests,
     requests_of,
     survey,
 )
-from assay.pipeline.prompt_settings import decide_sampling
-from assay.pipeline.run import engine_line
+from assay.pipeline.judging import engine_line, environment
+from assay.pipeline.prompting import decide_sampling
 from assay.progress import Reporter, Silent
 from assay.runs import BatchLine, BatchOutput, BatchSettings
 from assay.types import Completion, Request, Sample, SampleKey
@@ -94,35 +94,30 @@ def run_batch(
         prompt.thinking, prompt.engine_options,
     )  # fmt: skip
     with contextlib.ExitStack() as stack:
-        kept = BatchOutput(output, settings, fresh=fresh) if output is not None else None
-        if kept is not None:
-            stack.callback(kept.close)
+        lines = BatchOutput(output, settings, fresh=fresh) if output is not None else None
+        if lines is not None:
+            stack.callback(lines.close)
         stack.enter_context(contextlib.closing(model))
-        return _BatchPass(config, source, model, kept, reporter, receive).flow(surveyed)
+        done = lines.done if lines else {}
+        return _BatchPass(config, source, model, lines, reporter, receive, done).flow(surveyed)
 
 
+@dataclass(slots=True)
 class _BatchPass:
     """One pass from a batch file to a line for every prompt."""
 
-    def __init__(
-        self,
-        config: RunConfig,
-        source: Path,
-        model: models.Model,
-        output: BatchOutput | None,
-        reporter: Reporter,
-        receive: Callable[[BatchLine], None],
-    ) -> None:
-        self._config = config
-        self._source = source
-        self._model = model
-        self._output = output
-        self._reporter = reporter
-        self._receive = receive
-        self._done = output.done if output else {}
-        self._digests: dict[SampleKey, str] = {}  # digests of the requests that the engine works on
-        self._made = self._failed = self._tokens = 0
-        self._first_error = ""
+    _config: RunConfig
+    _source: Path
+    _model: models.Model
+    _output: BatchOutput | None
+    _reporter: Reporter
+    _receive: Callable[[BatchLine], None]
+    _done: Mapping[str, str]  # digests of requests that the output has answers to, by name
+    _digests: dict[SampleKey, str] = field(default_factory=dict)  # of what the engine works on
+    _made: int = 0
+    _failed: int = 0
+    _tokens: int = 0
+    _first_error: str = ""
 
     def flow(self, surveyed: Survey) -> BatchReport:
         started = time.monotonic()
@@ -136,7 +131,9 @@ class _BatchPass:
                 self._add(name, models.failed(name, 0, bad.error), "")
         for number, completion in enumerate(self._model.generate(self._missing())):
             if number == 0:
-                self._record_environment()
+                self._reporter.note(engine_line(self._model))
+                if self._output:
+                    self._output.add_environment(environment(self._model))
             self._add(self._name(completion), completion, self._digests.pop(completion.key))
         return BatchReport(
             prompts=total,
@@ -161,28 +158,23 @@ class _BatchPass:
         if surveyed.unused:
             self._reporter.note(f"unknown fields are ignored: {', '.join(surveyed.unused)}")
 
-    def _record_environment(self) -> None:
-        self._reporter.note(engine_line(self._model))
-        if self._output:
-            self._output.add_environment(environment(self._model))
-
     def _count_kept(self, surveyed: Survey) -> int:
         """Return how many prompts are completed already."""
         if not self._done:
             return 0
         requests = ((self._name(r), digest(r)) for r in read_requests(self._source, self._config))
         bad = ((name, "") for line in surveyed.bad for name in self._names(line.task_id))
-        kept = 0
+        count = 0
         for name, wanted in itertools.chain(requests, bad):
             if self._done.get(name, wanted) != wanted:
                 raise UsageError(
                     f"{self._source}: the prompt or settings of {name} differ from those in the "
                     "output. Give another --output, or --fresh to start over."
                 )
-            kept += name in self._done
-        if others := len(self._done) - kept:
+            count += name in self._done
+        if others := len(self._done) - count:
             self._reporter.note(f"kept in the output: {quantity(others, 'line')} of other prompts")
-        return kept
+        return count
 
     def _missing(self) -> Iterator[Request]:
         for request in read_requests(self._source, self._config):

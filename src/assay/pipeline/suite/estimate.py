@@ -8,12 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay import models
-from assay.pipeline.evaluate import (
-    engine_options,
-    open_store,
-    planned_requests,
-    sample_keys,
-)
 from assay.runs import Result, list_runs
 from assay.runs.stores.bench_files import read_bench
 from assay.scoring.power import usually_detectable
@@ -75,7 +69,7 @@ def estimate_suite(runs: Sequence[ReadyRun]) -> SuitePlan:
     planned: set[str] = set()  # keys of requests that an evaluation before will generate
     rows = []
     for run in runs:
-        folder = run.plan.config.results_dir
+        folder = run.entry.config.results_dir
         if folder not in earlier:
             entries = list_runs(folder) if folder.is_dir() else []
             earlier[folder] = [entry.result for entry in entries if entry.result]
@@ -84,23 +78,23 @@ def estimate_suite(runs: Sequence[ReadyRun]) -> SuitePlan:
 
 
 def _estimate(run: ReadyRun, earlier: Sequence[Result], planned: set[str]) -> PlannedRow:
-    config, identity = run.plan.config, run.model.identity
-    requests = len(sample_keys(config, run.selected))
-    problems = len(run.selected.benchmark.problems)
-    done = requests if isinstance(run.model, models.RecordedModel) else _count_done(run, planned)
+    plan, identity = run.plan, run.plan.model.identity
+    requests, problems = len(plan.keys), len(plan.selected.benchmark.problems)
+    done = requests if isinstance(plan.model, models.RecordedModel) else _count_done(run, planned)
     pace = find_pace(earlier, identity.weights_sha256, run.benchmark)
     if pace is None:
-        pace = read_pace(config.results_dir / BENCH_FILE, identity.weights_sha256, run)
+        path = plan.config.results_dir / BENCH_FILE
+        pace = read_pace(path, identity.weights_sha256, plan.decoding.max_tokens)
     left = requests - done
     names = (
-        identity.name, run.benchmark + run.selected.label, config.prompt_strategy,
-        run.plan.decoding.name,
+        identity.name, run.benchmark + plan.selected.label, run.entry.config.prompt_strategy,
+        run.entry.decoding.name,
     )  # fmt: skip
     shows = usually_detectable(problems, requests // problems)
     if left == 0:
         return PlannedRow(*names, requests, done, 0, 0, 0.0, detectable=shows)
     if pace is None:
-        most = left * run.decoding.max_tokens
+        most = left * plan.decoding.max_tokens
         return PlannedRow(*names, requests, done, None, most, None, detectable=shows)
     seconds = None if pace.seconds is None else round(left * pace.seconds, 1)
     return PlannedRow(
@@ -111,13 +105,12 @@ def _estimate(run: ReadyRun, earlier: Sequence[Result], planned: set[str]) -> Pl
 
 def _count_done(run: ReadyRun, planned: set[str]) -> int:
     """Return how many requests are answered, or will be by an evaluation before this one."""
-    config = run.plan.config
-    store = open_store(config, run.model, engine_options(config), run.decoding, set())
+    store = run.plan.open_store(set())
     if store is None:
         return 0
+    keys = [store.key(request) for request in run.plan.requests(run.plan.keys)]
     done = 0
-    for request in planned_requests(config, run.model, run.selected, run.decoding):
-        key = store.key(request)
+    for key in keys:
         done += key in planned or store.has(key)
         planned.add(key)
     return done
@@ -131,8 +124,8 @@ def find_pace(earlier: Iterable[Result], weights: str, benchmark: str) -> Comple
     """
 
     def informative(result: Result) -> tuple[bool, int]:
-        made = _generated(result)
-        return (made >= ENOUGH and result.benchmark == benchmark, made)
+        count = _generated(result)
+        return (count >= ENOUGH and result.benchmark == benchmark, count)
 
     of_model = [
         result
@@ -142,16 +135,16 @@ def find_pace(earlier: Iterable[Result], weights: str, benchmark: str) -> Comple
         and _generated(result) > 0
         and result.timing.inference_s > 0
     ]
-    found = max(of_model, key=informative, default=None)
-    if found is None:
+    run = max(of_model, key=informative, default=None)
+    if run is None:
         return None
-    timing = found.timing
-    made = _generated(found)
-    parallel = found.environment.engine.get("parallel")
-    at_once = min(parallel, made) if isinstance(parallel, int) and parallel > 0 else 1
+    timing = run.timing
+    count = _generated(run)
+    parallel = run.environment.engine.get("parallel")
+    at_once = min(parallel, count) if isinstance(parallel, int) and parallel > 0 else 1
     return CompletionPace(
-        timing.prompt_tokens / made, timing.tokens_generated / made,
-        (timing.generating_s or timing.inference_s / at_once) / made, found.run,
+        timing.prompt_tokens / count, timing.tokens_generated / count,
+        (timing.generating_s or timing.inference_s / at_once) / count, run.run,
     )  # fmt: skip
 
 
@@ -160,13 +153,12 @@ def _generated(result: Result) -> int:
     return result.results.samples - result.timing.reused
 
 
-def read_pace(path: Path, weights: str, run: ReadyRun) -> CompletionPace | None:
+def read_pace(path: Path, weights: str, max_tokens: int) -> CompletionPace | None:
     """Return the pace that `assay bench` measured for this model, or None.
 
     Completions are taken to be as long as they may be, so the time is an upper bound.
     """
-    found = read_bench(path)
-    if found is None or found.weights != weights or not found.highest_rate:
+    bench = read_bench(path)
+    if bench is None or bench.weights != weights or not bench.highest_rate:
         return None
-    tokens = run.decoding.max_tokens
-    return CompletionPace(0.0, tokens, tokens / found.highest_rate, path.name)
+    return CompletionPace(0.0, max_tokens, max_tokens / bench.highest_rate, path.name)

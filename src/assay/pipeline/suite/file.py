@@ -17,8 +17,7 @@ from assay.errors import UsageError
 from assay.models import DEFAULT, EngineOptions, backends, check_reference
 from assay.pipeline.config import ALL, PRESETS, Sampling
 from assay.pipeline.problems import ProblemSelection
-from assay.pipeline.prompt_settings import check_texts
-from assay.pipeline.suite.named import expand_suites
+from assay.pipeline.prompting import check_texts
 from assay.pipeline.suite.suite import (
     DEFAULT_DECODING,
     NamedDecoding,
@@ -28,6 +27,7 @@ from assay.pipeline.suite.suite import (
     SuiteChoice,
     SuiteError,
     SuiteModel,
+    expand_suites,
     preset_decoding,
 )
 from assay.prompts import DEFAULT_STRATEGY, STANDARD, check_strategy_name, strategies
@@ -59,17 +59,17 @@ def read_suite_file(path: Path) -> tuple[Suite, Mistakes]:
     """Return the valid entries of a suite's file, and what is wrong with the others."""
     text = FILES.read_text(path)
     try:
-        found = parse_located(text)
+        data = parse_located(text)
     except ValueError as error:
         raise SuiteError(str(path), (f"It is not valid YAML ({error}).",)) from error
-    return _SuiteFile(path, found).read()
+    return _SuiteFile(path, data).read()
 
 
 class _SuiteFile(FileChecker):
-    """Read the parts of a suite and collect the problems."""
+    """The parts of a suite's file, and what is wrong with them."""
 
-    def __init__(self, path: Path, found: LocatedData) -> None:
-        super().__init__(found, Mistakes(str(path), SuiteError))
+    def __init__(self, path: Path, data: LocatedData) -> None:
+        super().__init__(data, Mistakes(str(path), SuiteError))
         self._path = path
 
     def read(self) -> tuple[Suite, Mistakes]:
@@ -138,12 +138,12 @@ class _SuiteFile(FileChecker):
         for part in (defaults, entry):
             for name in ENGINE:
                 if name in part.values:
-                    place, given = (*part.place, name), part.values[name]
-                    value = self.attempt(place, _read_engine_value, name, given)
+                    place, raw = (*part.place, name), part.values[name]
+                    value = self.attempt(place, _read_engine_value, name, raw)
                     if value is not None:
                         merged[name] = value
-        found = self.attempt(entry.place, codec.from_json, EngineOptions, merged)
-        return found or EngineOptions(name=str(merged.get("name", "")))
+        options = self.attempt(entry.place, codec.from_json, EngineOptions, merged)
+        return options or EngineOptions(name=str(merged.get("name", "")))
 
     def _benchmark(self, entry: LocatedMapping, decodings: Iterable[str]) -> SuiteBenchmark:
         self.check_keys(entry, ("benchmark", *SETTINGS, *CHOICE, "targets", "baselines"))
@@ -154,7 +154,8 @@ class _SuiteFile(FileChecker):
             self.add(entry.place, "a benchmark needs 'benchmark': its name.")
             name = ""
         elif benchmarks.is_file(name) and not settings.split:
-            file = self._find(name)
+            beside = self._path.parent / name  # a path may be relative to the suite's folder
+            file = str(beside) if beside.exists() else name
         else:
             whole = self.attempt(place, benchmarks.of_split, name, settings.split or "")
             if whole:
@@ -169,23 +170,18 @@ class _SuiteFile(FileChecker):
             file,
         )
 
-    def _find(self, name: str) -> str:
-        """Return the path of a file, which may be relative to the suite's folder."""
-        beside = self._path.parent / name
-        return str(beside) if beside.exists() else name
-
     def _targets(self, entry: LocatedMapping) -> dict[str, float]:
         place = (*entry.place, "targets")
-        found = {}
+        targets = {}
         for figure, score in self.mapping(place, entry.values.get("targets", {})).items():
             here = (*place, figure)
             if self._is_figure(here, figure) and self._is_share(here, score):
-                found[figure] = float(score)
-        return found
+                targets[figure] = float(score)
+        return targets
 
     def _baselines(self, entry: LocatedMapping, benchmark: str) -> tuple[SuiteBaseline, ...]:
         place = (*entry.place, "baselines")
-        found = []
+        baselines = []
         for number, one in enumerate(self.items(place, entry.values.get("baselines", []))):
             here = self.entry((*place, number), one, BASELINE)
             values = {name: value for name, value in here.values.items() if name in BASELINE}
@@ -196,46 +192,48 @@ class _SuiteFile(FileChecker):
                 and self._is_figure((*here.place, "figure"), baseline.figure)
                 and self._is_share((*here.place, "score"), baseline.score)
             ):
-                found.append(baseline)
-        return tuple(found)
+                baselines.append(baseline)
+        return tuple(baselines)
 
     def _decodings(self, top: LocatedMapping) -> tuple[NamedDecoding, ...]:
         if "decodings" not in top.values:
             return (DEFAULT_DECODING,)
-        found = []
+        decodings = []
         place: Place = ("decodings",)
         for number, one in enumerate(self._some(place, top.values["decodings"])):
             here = (*place, number)
             line = self.found.line(here)
             if isinstance(one, str):
                 if one in PRESETS:
-                    found.append(preset_decoding(one, line))
+                    decodings.append(preset_decoding(one, line))
                 else:
                     self.add(here, f"unknown preset '{one}'. Choose {', '.join(PRESETS)}.")
                 continue
             entry = self.entry(here, one, ("name", *DECODING, *SETTINGS))
-            values = {k: v for k, v in entry.values.items() if k in ("name", *DECODING)}
-            decoding = self.attempt(here, codec.from_json, NamedDecoding, values)
+            named = {k: v for k, v in entry.values.items() if k == "name"}
+            decoding = self.attempt(here, codec.from_json, NamedDecoding, named)
+            values = {k: v for k, v in entry.values.items() if k in DECODING}
+            sampling = self.attempt(here, codec.from_json, Sampling, values)
             settings = self._settings(entry)
             if decoding and not decoding.name:
                 self.add((*here, "name"), "the name is empty. Give it one.")
-            elif decoding:
-                found.append(dataclasses.replace(decoding, settings=settings, line=line))
-        self.check_names("decoding", [(d.name, d.line) for d in found], RENAME)
-        return tuple(found)
+            elif decoding and sampling:
+                decodings.append(NamedDecoding(decoding.name, sampling, settings, line))
+        self.check_names("decoding", [(d.name, d.line) for d in decodings], RENAME)
+        return tuple(decodings)
 
     def _strategies(self, place: Place, names: Any) -> tuple[str, ...]:
-        found = []
+        chosen = []
         for number, name in enumerate(self._some((*place, "strategies"), names)):
             here = (*place, "strategies", number)
             if name == ALL:
                 every = sorted(strategies.names(), key=lambda one: one != STANDARD)
-                found += [one for one in every if one not in found]
+                chosen += [one for one in every if one not in chosen]
             elif self.attempt(here, check_strategy_name, str(name)):
-                found.append(name)
+                chosen.append(name)
         line = self.found.line((*place, "strategies"))
-        self.check_names("strategy", [(name, line) for name in found], RENAME)
-        return tuple(found)
+        self.check_names("strategy", [(name, line) for name in chosen], RENAME)
+        return tuple(chosen)
 
     def _choice(self, entry: LocatedMapping, decodings: Iterable[str]) -> SuiteChoice:
         named = entry.values.get("strategies")
@@ -250,23 +248,23 @@ class _SuiteFile(FileChecker):
         if key not in entry.values:
             return None
         place, names = (*entry.place, key), list(known)
-        found = []
+        chosen = []
         for number, name in enumerate(self._some(place, entry.values[key])):
             if name in names:
-                found.append(name)
+                chosen.append(name)
             else:
                 choose = f"Choose {', '.join(dict.fromkeys(names))}." if names else ""
                 self.add((*place, number), f"{name!r} is not {what}. {choose}".strip())
-        return tuple(found)
+        return tuple(chosen)
 
     def _settings(self, entry: LocatedMapping) -> RunSettings:
-        found: dict[str, Any] = {}
+        settings: dict[str, Any] = {}
         for key in SETTINGS:
             if key in entry.values:
                 name, value = FIELDS.get(key, key), _setting(key, entry.values[key])
                 if self.attempt((*entry.place, key), _check_setting, key, name, value):
-                    found[name] = value
-        return codec.from_json(RunSettings, found)
+                    settings[name] = value
+        return codec.from_json(RunSettings, settings)
 
     def _entries(self, key: str, top: LocatedMapping, short: str) -> list[LocatedMapping]:
         """Return the entries of a list. A text stands for an entry with only that name."""
@@ -306,11 +304,6 @@ def _expand(entry: LocatedMapping) -> list[LocatedMapping]:
     return [LocatedMapping(entry.place, {**entry.values, "benchmark": one}) for one in names]
 
 
-def _check_field(cls: type[Any], name: str, value: Any) -> None:
-    """Raise an error unless the value is valid for this field."""
-    codec.from_json(cls, {name: value})
-
-
 def _setting(key: str, value: Any) -> Any:
     """Return a value as the option takes it: YAML reads numbers and dates."""
     if key == "problems" and isinstance(value, int):
@@ -323,13 +316,14 @@ def _setting(key: str, value: Any) -> Any:
 def _check_setting(key: str, name: str, value: Any) -> bool:
     """Raise an error unless the value is valid for this field of the settings."""
     try:
-        _check_field(RunSettings, name, value)
+        codec.from_json(RunSettings, {name: value})
     except ValueError as error:
         raise ValueError(str(error).replace(f"'{name}'", f"'{key}'")) from error
     if name in ("n_samples", "max_tokens"):
         codec.from_json(Sampling, {name: value}).resolve()
     elif name in ("problems", *OPTIONS):
-        _check_field(ProblemSelection, "range" if name == "problems" else name, value)
+        part = "range" if name == "problems" else name
+        codec.from_json(ProblemSelection, {part: value})
     elif name == "select" and value:
         selection.methods.get(value)
     elif name in ("system", "stop"):
@@ -338,20 +332,17 @@ def _check_setting(key: str, name: str, value: Any) -> bool:
 
 
 def _read_engine_value(name: str, value: Any) -> Any:
-    """Return a value as the option takes it. Raise an error unless it is valid."""
-    found = _engine_value(name, value)
-    _check_field(EngineOptions, name, found)
-    return found
+    """Return a value as the option takes it: YAML reads on, off and numbers.
 
-
-def _engine_value(name: str, value: Any) -> Any:
-    """Return a value as a command's option has it: YAML reads on, off and numbers."""
+    Raise an error unless it is valid.
+    """
     if name == "thinking":
-        return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
-    if name == "devices" and isinstance(value, int):
-        return str(value)
-    if name == "engine_options" and isinstance(value, dict):
-        return [f"{key}={_as_json(one)}" for key, one in value.items()]
+        value = {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
+    elif name == "devices" and isinstance(value, int):
+        value = str(value)
+    elif name == "engine_options" and isinstance(value, dict):
+        value = [f"{key}={_as_json(one)}" for key, one in value.items()]
+    codec.from_json(EngineOptions, {name: value})
     return value
 
 

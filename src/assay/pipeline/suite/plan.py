@@ -11,19 +11,21 @@ from typing import TYPE_CHECKING
 from assay import models
 from assay.data.checked_files import Mistakes
 from assay.models import EngineOptions, Model
-from assay.pipeline.config import MAX_TOKENS, EvalConfig
-from assay.pipeline.evaluate import engine_options
-from assay.pipeline.judging import check_workers, load_benchmark
-from assay.pipeline.problems import ProblemSelection
-from assay.pipeline.prompt_settings import (
-    check_texts,
-    decide_sampling,
-    describe_form,
-    may_think,
-    refuse_for_recorded,
-    resolve_prompt_settings,
+from assay.pipeline.config import EvalConfig
+from assay.pipeline.plan import (
+    RunPlan,
+    check_recorded,
+    engine_options,
+    plan_evaluation,
+    settle_settings,
 )
-from assay.pipeline.samples import SelectedProblems, check_strategy
+from assay.pipeline.problems import (
+    ProblemSelection,
+    SelectedProblems,
+    apply_selection,
+    load_benchmark,
+)
+from assay.pipeline.prompting import decide_sampling
 from assay.pipeline.suite.suite import (
     DEFAULT_DECODING,
     NamedDecoding,
@@ -40,9 +42,10 @@ from assay.types import Prompt
 if TYPE_CHECKING:
     from assay.pipeline.site import Site
     from assay.progress import Reporter
-    from assay.types import Benchmark, Decoding
+    from assay.types import Benchmark
 
 ModelKey = tuple[str, EngineOptions]
+SAME_NAMED = ("split", "select", "prompt_imports", "system", "stop")  # in settings and configs
 WhenOpen = Callable[[Model], None]
 
 
@@ -71,16 +74,14 @@ class PlannedRun:
 class ReadyRun:
     """An evaluation whose model is open, but not loaded, and whose problems are read."""
 
-    plan: PlannedRun
-    model: Model
+    entry: PlannedRun
+    plan: RunPlan
     key: ModelKey  # runs with the same one share a load
-    selected: SelectedProblems
-    decoding: Decoding
 
     @property
     def benchmark(self) -> str:
         """Return the name in results. That of a split has the split in it."""
-        return self.selected.benchmark.name
+        return self.plan.selected.benchmark.name
 
 
 def prepare_suite(
@@ -97,19 +98,19 @@ def prepare_suite(
     all mistakes, including those that were found before.
     """
     problems = problems or Mistakes(suite.file, SuiteError)
-    found = _prepare(plan_runs(suite, base, problems), reporter, problems, when_open)
-    for line, text in _missed_targets(suite, found):
+    runs = _prepare(plan_runs(suite, base, problems), reporter, problems, when_open)
+    for line, text in _missed_targets(suite, runs):
         problems.add(line, text)
     if suite.name:
-        for line, text in _same_names(found):
+        for line, text in _same_names(runs):
             problems.add(line, text)
     problems.report()
-    return found
+    return runs
 
 
 def plan_runs(suite: Suite, base: EvalConfig, problems: Mistakes) -> list[PlannedRun]:
     """Return the evaluations of a suite. Nothing is read."""
-    found: list[PlannedRun] = []
+    runs: list[PlannedRun] = []
     seen: dict[EvalConfig, PlannedRun] = {}
     for model, benchmark, strategy, decoding in _combinations(suite):
         line = decoding.line or benchmark.line
@@ -126,8 +127,8 @@ def plan_runs(suite: Suite, base: EvalConfig, problems: Mistakes) -> list[Planne
                 f"{run.label} is the same evaluation as {other.label}. Drop one.",
             )
         seen.setdefault(unnamed, run)
-        found.append(run)
-    return found
+        runs.append(run)
+    return runs
 
 
 def _prepare(
@@ -136,7 +137,7 @@ def _prepare(
     """Open every model and read every benchmark. A model that is open is known by its digests."""
     opened: dict[ModelKey, Model | None] = {}
     read: dict[tuple[str, str], Benchmark | None] = {}
-    found = []
+    runs = []
     for plan in plans:
         config = plan.config
         at_model, at_benchmark = plan.model.line, plan.benchmark.line
@@ -152,19 +153,14 @@ def _prepare(
         name = (config.benchmark, config.split)
         if name not in read:
             read[name] = problems.attempt(at_benchmark, load_benchmark, config, reporter)
-        model, benchmark = opened.get(key), read[name]
-        decoding = selected = None
+        model, benchmark, selected = opened.get(key), read[name], None
         if benchmark is not None:
             selected = problems.attempt(at_benchmark, _select, config, benchmark)
         if model is not None:
-            decoding = problems.attempt(at_model, _check_model, config, model, selected)
-        if model is not None and selected is not None and decoding is not None:
-            sampling = decide_sampling(config.sampling, model, reporter)
-            config = dataclasses.replace(config, sampling=sampling)
-            plan = dataclasses.replace(plan, config=config)
-            plan = plan if isinstance(model, models.RecordedModel) else _settle(plan, selected)
-            found.append(ReadyRun(plan, model, key, selected, decoding))
-    return found
+            ready = problems.attempt(at_model, _settle, plan, key, model, selected, reporter)
+            if ready is not None:
+                runs.append(ready)
+    return runs
 
 
 def _open_model(site: Site, key: ModelKey, reporter: Reporter, problems: Mistakes) -> Model:
@@ -178,7 +174,7 @@ def _open_model(site: Site, key: ModelKey, reporter: Reporter, problems: Mistake
 def _missed_targets(suite: Suite, runs: Sequence[ReadyRun]) -> Iterator[tuple[int, str]]:
     """Yield a problem for each target that no evaluation has enough samples for."""
     for entry in suite.benchmarks:
-        numbers = [r.plan.config.sampling.n_samples for r in runs if r.plan.benchmark is entry]
+        numbers = [run.plan.n_samples for run in runs if run.entry.benchmark is entry]
         for figure in entry.targets:
             if numbers and max(numbers) < (k := int(figure.partition("@")[2])):
                 yield (
@@ -193,7 +189,7 @@ def _same_names(runs: Sequence[ReadyRun]) -> Iterator[tuple[int, str]]:
     """Yield a problem for each model whose name in results is that of another model."""
     entries: dict[str, SuiteModel] = {}
     for run in runs:
-        entry, name = run.plan.model, run.model.identity.name
+        entry, name = run.entry.model, run.plan.model.identity.name
         other = entries.setdefault(name, entry)
         if other != entry:
             yield entry.line, f"'{name}' is also the name of line {other.line}. Give it a name."
@@ -208,10 +204,13 @@ def _combinations(
             only = model.choice.benchmarks
             if only is not None and benchmark.name not in only:
                 continue
-            choices = (model.choice, benchmark.choice)
-            for strategy in suite.strategies_of(choices):
-                for decoding in suite.decodings_of(choices):
-                    yield model, benchmark, strategy, decoding
+            choices = (model.choice, benchmark.choice)  # the first one that names some counts
+            strategies = (c.strategies for c in choices if c.strategies is not None)
+            names = next((c.decodings for c in choices if c.decodings is not None), None)
+            for strategy in next(strategies, suite.strategies):
+                for decoding in suite.decodings:
+                    if names is None or decoding.name in names:
+                        yield model, benchmark, strategy, decoding
 
 
 def _config(
@@ -226,66 +225,60 @@ def _config(
     settings = suite.settings
     for more in (decoding.settings, benchmark.settings, model.settings):
         settings = more.over(settings)
+    given = settings.given()
     config = dataclasses.replace(
         base,
         benchmark=benchmark.reference,
-        split=settings.split or "",
-        select=settings.select or "",
         problems=_selection(base.problems, settings),
-        prompt_imports=settings.prompt_imports or base.prompt_imports,
         model=model.reference,
-        sampling=decoding.sampling(settings),
+        sampling=decoding.apply(settings),
         prompt_strategy=strategy,
-        system=settings.system or "",
-        stop=settings.stop or (),
         engine=model.engine,
+        **{name: given[name] for name in SAME_NAMED if name in given},
     )
-    config.sampling.resolve()
-    check_workers(config)
-    check_texts(config.system, config.stop)
-    engine_options(config)
+    config.check()
     return config
 
 
-def _selection(given: ProblemSelection, settings: RunSettings) -> ProblemSelection:
+def _selection(selection: ProblemSelection, settings: RunSettings) -> ProblemSelection:
     """Return which problems to use. What the command says replaces the same part of the suite."""
-    by_name = given.range or given.tasks or given.file
+    by_name = selection.range or selection.tasks or selection.file
     return dataclasses.replace(
-        given,
-        range=given.range if by_name else settings.problems or "",
-        tasks=given.tasks if by_name else settings.tasks or (),
-        first_day=given.first_day or settings.first_day or "",
-        last_day=given.last_day or settings.last_day or "",
-        labels=given.labels or settings.labels or (),
+        selection,
+        range=selection.range if by_name else settings.problems or "",
+        tasks=selection.tasks if by_name else settings.tasks or (),
+        first_day=selection.first_day or settings.first_day or "",
+        last_day=selection.last_day or settings.last_day or "",
+        labels=selection.labels or settings.labels or (),
     )
 
 
 def _select(config: EvalConfig, whole: Benchmark) -> SelectedProblems:
     find_strategy(config.prompt_strategy, whole)
-    benchmark, label = config.problems.apply(whole)
-    return SelectedProblems(benchmark, label, len(whole.problems))
+    return apply_selection(config, whole)
 
 
-def _settle(plan: PlannedRun, selected: SelectedProblems) -> PlannedRun:
-    """Return the evaluation with the name of the benchmark's default strategy, if it uses that."""
-    strategy = find_strategy(plan.config.prompt_strategy, selected.benchmark)
-    config = dataclasses.replace(plan.config, prompt_strategy=strategy.name)
-    return dataclasses.replace(plan, config=config)
+def _settle(
+    entry: PlannedRun,
+    key: ModelKey,
+    model: Model,
+    selected: SelectedProblems | None,
+    reporter: Reporter,
+) -> ReadyRun | None:
+    """Return the evaluation. Raise an error for settings that the model does not support.
 
-
-def _check_model(config: EvalConfig, model: Model, selected: SelectedProblems | None) -> Decoding:
-    """Return the decoding. Raise an error for settings that the model does not support."""
-    check_strategy(config, model)
-    form, typical, usual = model.identity.prompt_form, Prompt(), MAX_TOKENS
-    if selected is not None:
-        usual = selected.benchmark.max_tokens
-        form = selected.benchmark.form_for(form)
+    Without problems, which have their own mistakes, there is none, but the settings are checked.
+    """
+    config, recorded = entry.config, isinstance(model, models.RecordedModel)
+    check_recorded(config, model)
+    if selected is None:
+        if not recorded:
+            settle_settings(config, model, model.identity.prompt_form, Prompt())
+        return None
+    if not recorded:
         strategy = find_strategy(config.prompt_strategy, selected.benchmark)
-        typical = strategy.build(selected.benchmark.problems[0], form)
-    decoding = config.sampling.resolve(thinks=may_think(model, form, typical), usual=usual)
-    if isinstance(model, models.RecordedModel):
-        refuse_for_recorded(config.system, config.stop, decoding)
-    else:
-        resolve_prompt_settings(form, config.engine, config.system, config.stop)
-        describe_form(model, form, typical, config.engine)
-    return decoding
+        config = dataclasses.replace(config, prompt_strategy=strategy.name)
+    sampling = decide_sampling(config.sampling, model, reporter)
+    config = dataclasses.replace(config, sampling=sampling)
+    plan = plan_evaluation(config, model, selected)
+    return ReadyRun(dataclasses.replace(entry, config=config), plan, key)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable
+import functools
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,20 +13,19 @@ from typing import TYPE_CHECKING
 
 from assay import models
 from assay.errors import AssayError, ModelError
-from assay.pipeline.config import EvalConfig
-from assay.pipeline.evaluate import SharedInputs, evaluate, needs_model
+from assay.pipeline.evaluate import check_device
+from assay.pipeline.run import execute, find_missing
 from assay.runs import ParityGateOutcome, Result
 from assay.runs.stores.suites import SuiteRecord, SuiteRow, Target, suite_path, write_suite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from assay.pipeline.site import CheckModel
     from assay.pipeline.suite.plan import ModelKey, ReadyRun
-    from assay.pipeline.suite.suite import Suite, SuiteBenchmark
+    from assay.pipeline.suite.suite import Suite
     from assay.progress import Reporter
-    from assay.types import Decoding
-
-CheckDevice = Callable[[EvalConfig, models.Model], ParityGateOutcome | None]
+    from assay.types import Capabilities, Decoding
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,64 +63,44 @@ def run_suite(
     suite: Suite,
     runs: Sequence[ReadyRun],
     reporter: Reporter,
-    check_device: CheckDevice = lambda *_: None,
+    gate: CheckModel | None = None,
 ) -> SuiteResult:
     """Run or resume all evaluations, and return their results.
 
-    ``check_device`` is called once per model, before it generates. What it returns is recorded.
+    ``gate`` checks the device of each model once, before it generates.
     """
-    return _SuiteRunner(suite, runs, reporter, check_device).run()
-
-
-class _Engines:
-    """Models that are kept loaded, by key."""
-
-    def __init__(self) -> None:
-        self._held: dict[ModelKey, contextlib.ExitStack] = {}
-
-    def hold(self, run: ReadyRun) -> None:
-        """Keep the run's model loaded from its first use until it is released."""
-        if run.key not in self._held:
-            with contextlib.ExitStack() as opening:
-                opening.enter_context(run.model.keep_loaded())
-                self._held[run.key] = opening.pop_all()
-
-    def release(self, key: ModelKey) -> None:
-        """End the model's engine. Only for the thread that reads its answers, or when idle."""
-        if (held := self._held.pop(key, None)) is not None:
-            held.close()
-
-    def close(self) -> None:
-        for key in list(self._held):
-            self.release(key)
+    return _SuiteRunner(suite, runs, reporter, gate).run()
 
 
 class _SuiteRunner:
+    """The evaluations of a suite, one after the other, and their outcomes so far."""
+
     def __init__(
         self,
         suite: Suite,
         runs: Sequence[ReadyRun],
         reporter: Reporter,
-        check_device: CheckDevice,
+        gate: CheckModel | None,
     ) -> None:
-        self._suite, self._runs = suite, runs
-        self._reporter, self._check_device = reporter, check_device
-        self._engines, self._written = _Engines(), set[str]()
+        self._suite, self._runs, self._reporter, self._gate = suite, runs, reporter, gate
+        self._written = set[str]()  # keys of stored completions
+        self._held: dict[ModelKey, contextlib.ExitStack] = {}  # models that are kept loaded
         self._gates: dict[ModelKey, ParityGateOutcome | None] = {}
         self._broken: dict[ModelKey, str] = {}  # why a model cannot be used
         self._outcomes = [SuiteOutcome(_row(run)) for run in runs]
-        results_dir = runs[0].plan.config.results_dir if runs else Path()
+        results_dir = runs[0].entry.config.results_dir if runs else Path()
         self._path = suite_path(results_dir, suite.name) if suite.name else None
 
     def run(self) -> SuiteResult:
         record = self._record()
         try:
             for number, run in enumerate(self._runs):
-                self._reporter.note(f"[{number + 1}/{len(self._runs)}] {run.plan.label}")
+                self._reporter.note(f"[{number + 1}/{len(self._runs)}] {run.entry.label}")
                 self._outcomes[number] = self._run_one(number, run)
                 record = self._record()
         finally:
-            self._engines.close()
+            for key in list(self._held):
+                self._release(key)
         return SuiteResult(tuple(self._outcomes), record, self._path)
 
     def _run_one(self, number: int, run: ReadyRun) -> SuiteOutcome:
@@ -135,7 +115,7 @@ class _SuiteRunner:
             if isinstance(error, ModelError):
                 self._broken[run.key] = str(error)
             if run.key in self._broken or not self._is_needed_after(number):
-                self._engines.release(run.key)
+                self._release(run.key)
             return SuiteOutcome(dataclasses.replace(row, state="failed", error=str(error)))
         row = dataclasses.replace(
             row, state="complete" if result.complete else "incomplete", run=result.run,
@@ -144,47 +124,62 @@ class _SuiteRunner:
         return SuiteOutcome(row, result)
 
     def _evaluate(self, number: int, run: ReadyRun) -> Result:
-        config = run.plan.config
-        self._engines.hold(run)
+        plan = run.plan
+        self._hold(run)
         if run.key not in self._gates:
-            self._gates[run.key] = self._check_device(config, run.model)
-        gate = self._gates[run.key]
-        shared = SharedInputs(
-            run.model, run.selected, self._largest(run.key), self._written,
-            lambda: self._hand_over(number),
+            config = run.entry.config
+            self._gates[run.key] = check_device(config, plan.model, self._gate, self._reporter)
+        plan = dataclasses.replace(
+            plan, gate=self._gates[run.key], store=plan.open_store(self._written),
+            loaded_for=self._largest(run.key), begun=time.monotonic(),
+            when_generated=functools.partial(self._hand_over, number),
         )  # fmt: skip
-        config = dataclasses.replace(config, gate=lambda _: gate)
-        return evaluate(config, self._reporter, shared)
+        return execute(plan, self._reporter)
 
-    def _hand_over(self, number: int) -> None:
+    def _hold(self, run: ReadyRun) -> None:
+        """Keep the run's model loaded from its first use until it is released."""
+        if run.key not in self._held:
+            with contextlib.ExitStack() as opening:
+                opening.enter_context(run.plan.model.keep_loaded())
+                self._held[run.key] = opening.pop_all()
+
+    def _release(self, key: ModelKey) -> None:
+        """End the model's engine. Only for the thread that reads its answers, or when idle."""
+        if (loaded := self._held.pop(key, None)) is not None:
+            loaded.close()
+
+    def _hand_over(self, number: int, capabilities: Capabilities) -> None:
         """Load the next model while the last programs of this one are judged.
 
         This one is ended first, so that there is memory for the next.
         """
         if self._is_needed_after(number):
             return
-        self._engines.release(self._runs[number].key)
+        self._release(self._runs[number].key)
         if later := self._runs[number + 1 :]:
             with contextlib.suppress(AssayError):  # the evaluation itself will report it
-                self._preload(later[0])
+                self._preload(later[0], capabilities)
 
     def _is_needed_after(self, number: int) -> bool:
         """Return whether a later evaluation has the same model."""
         return any(later.key == self._runs[number].key for later in self._runs[number + 1 :])
 
-    def _preload(self, run: ReadyRun) -> None:
-        if needs_model(run.plan.config, run.model, run.selected, run.decoding, self._written):
-            self._engines.hold(run)
-            models.preload(run.model, self._largest(run.key))
+    def _preload(self, run: ReadyRun, capabilities: Capabilities) -> None:
+        """Load a model if its run, which is in the same kind of sandbox, will need it."""
+        plan = dataclasses.replace(run.plan, store=run.plan.open_store(self._written))
+        if plan.needs_model(find_missing(plan, capabilities)):
+            self._hold(run)
+            models.preload(plan.model, self._largest(run.key))
 
     def _largest(self, key: ModelKey) -> Decoding:
         """Return this model's decoding with the highest token limit."""
-        decodings = (run.decoding for run in self._runs if run.key == key)
+        decodings = (run.plan.decoding for run in self._runs if run.key == key)
         return max(decodings, key=lambda decoding: decoding.max_tokens)
 
     def _record(self) -> SuiteRecord:
         """Write and return the state of the suite."""
-        named = [(self._name_in_results(entry), entry) for entry in self._suite.benchmarks]
+        names = {id(run.entry.benchmark): run.benchmark for run in reversed(self._runs)}
+        named = [(names.get(id(entry), entry.name), entry) for entry in self._suite.benchmarks]
         targets = (Target(name, s, f) for name, b in named for f, s in b.targets.items())
         baselines = (
             dataclasses.replace(baseline, benchmark=name)
@@ -202,13 +197,9 @@ class _SuiteRunner:
             write_suite(self._path, record)
         return record
 
-    def _name_in_results(self, entry: SuiteBenchmark) -> str:
-        names = (run.benchmark for run in self._runs if run.plan.benchmark is entry)
-        return next(names, entry.name)
-
 
 def _row(run: ReadyRun) -> SuiteRow:
     return SuiteRow(
-        run.model.identity.name, run.benchmark + run.selected.label,
-        run.plan.config.prompt_strategy, run.plan.decoding.name,
+        run.plan.model.identity.name, run.benchmark + run.plan.selected.label,
+        run.entry.config.prompt_strategy, run.entry.decoding.name,
     )  # fmt: skip

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from assay import benchmarks as registered
 from assay.errors import MistakesError
 from assay.models import EngineOptions
 from assay.pipeline.config import ALL, PRESETS, EvalConfig, Sampling
@@ -54,31 +55,25 @@ class RunSettings:
 
 @dataclass(frozen=True, slots=True)
 class NamedDecoding:
-    """Set how tokens are chosen. Settings such as ``n_samples`` can be part of it."""
+    """A way to choose tokens. Settings such as ``n_samples`` can be part of it."""
 
     name: str
-    temperature: float | None = None  # none: 0 for one sample, 0.8 for several
-    top_k: int | None = None
-    top_p: float = 1.0
-    min_p: float = 0.0
-    repetition_penalty: float = 1.0
+    sampling: Sampling = field(default_factory=Sampling)
     settings: RunSettings = field(default_factory=RunSettings)
     line: int = 0  # in the suite's file
 
-    def sampling(self, settings: RunSettings) -> Sampling:
+    def apply(self, settings: RunSettings) -> Sampling:
         """Return the settings of sampling, with the number of samples and the limit of tokens."""
-        return Sampling(
-            1 if settings.n_samples is None else settings.n_samples,
-            self.temperature, self.top_k, self.top_p, self.min_p, self.repetition_penalty,
-            settings.max_tokens, settings.seed or 0,
-        )  # fmt: skip
+        given = settings.given()
+        own = {name: given[name] for name in ("n_samples", "max_tokens", "seed") if name in given}
+        return dataclasses.replace(self.sampling, **own)
 
 
 def preset_decoding(name: str, line: int = 0) -> NamedDecoding:
     """Return the decoding of a preset."""
     preset = PRESETS[name]
-    settings = RunSettings(n_samples=preset.n_samples)
-    return NamedDecoding(name, preset.temperature, preset.top_k, settings=settings, line=line)
+    sampling = Sampling(temperature=preset.temperature, top_k=preset.top_k)
+    return NamedDecoding(name, sampling, RunSettings(n_samples=preset.n_samples), line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +117,12 @@ class SuiteBenchmark:
         return self.file or self.name
 
 
+def expand_suites(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names with those of suites, such as ``core``, replaced by their benchmarks."""
+    suites = registered.benchmarks.suites()
+    return tuple(dict.fromkeys(one for name in names for one in suites.get(name, [name])))
+
+
 GREEDY = "greedy"
 DEFAULT_DECODING = NamedDecoding(GREEDY)  # of one sample; several are drawn
 
@@ -133,18 +134,7 @@ def name_decoding(sampling: Sampling) -> str:
 
 
 def suite_of(config: EvalConfig, benchmarks: Sequence[str], models: Sequence[str]) -> Suite:
-    """Return a suite without a file: every model on every benchmark, with the same settings."""
-    sampling = config.sampling
-    decoding = NamedDecoding(
-        name_decoding(sampling),
-        sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p,
-        sampling.repetition_penalty,
-    )  # fmt: skip
-    settings = RunSettings(
-        n_samples=sampling.n_samples, split=config.split, max_tokens=sampling.max_tokens,
-        seed=sampling.seed, system=config.system, stop=config.stop, select=config.select,
-        prompt_imports=config.prompt_imports,
-    )  # fmt: skip
+    """Return a suite without a file: every model on every benchmark, with the config's settings."""
     names: tuple[str, ...] = (config.prompt_strategy,)
     if config.prompt_strategy == ALL:
         names = tuple(sorted(strategies.names(), key=lambda name: name != STANDARD))
@@ -152,8 +142,7 @@ def suite_of(config: EvalConfig, benchmarks: Sequence[str], models: Sequence[str
         tuple(SuiteModel(reference, config.engine) for reference in models),
         tuple(map(SuiteBenchmark, benchmarks)),
         names,
-        (decoding,),
-        settings,
+        (NamedDecoding(name_decoding(config.sampling), config.sampling),),
     )
 
 
@@ -168,14 +157,3 @@ class Suite:
     settings: RunSettings = field(default_factory=RunSettings)
     name: str = ""  # of its record; none: no record is written
     file: str = ""  # the suite's file, for messages
-
-    def strategies_of(self, choices: tuple[SuiteChoice, ...]) -> tuple[str, ...]:
-        """Return the strategies that the first entry with a choice names, or all."""
-        named = (choice.strategies for choice in choices if choice.strategies is not None)
-        return next(named, self.strategies)
-
-    def decodings_of(self, choices: tuple[SuiteChoice, ...]) -> tuple[NamedDecoding, ...]:
-        """Return the decodings that the first entry with a choice names, or all."""
-        named = (choice.decodings for choice in choices if choice.decodings is not None)
-        names = next(named, tuple(decoding.name for decoding in self.decodings))
-        return tuple(decoding for decoding in self.decodings if decoding.name in names)

@@ -10,6 +10,7 @@ from assay import runs
 from assay.errors import RunError, UsageError
 from assay.pipeline.config import ALL, EvalConfig, Until
 from assay.pipeline.evaluate import evaluate, open_shared
+from assay.pipeline.site import CheckModel
 from assay.progress import Reporter
 from assay.protocol import Protocol, differences
 from assay.runs import Result, RunReader
@@ -27,7 +28,9 @@ FREE_FIELDS = {"n_samples"}
 Verdicts = Mapping[SampleKey, Verdict]
 
 
-def evaluate_until(config: EvalConfig, until: Until, reporter: Reporter) -> Result:
+def evaluate_until(
+    config: EvalConfig, until: Until, reporter: Reporter, gate: CheckModel | None = None
+) -> Result:
     """Evaluate with one more sample per problem at a time until the comparison decides.
 
     Sample r of every problem is compared with the baseline's sample r, so that there are at most as
@@ -54,12 +57,14 @@ def evaluate_until(config: EvalConfig, until: Until, reporter: Reporter) -> Resu
             _check_run(config, key, baseline, earlier.about.key)
 
     looks: list[Look] = []
-    this = dataclasses.replace(config, admit=admit)
-    with open_shared(config, reporter) as shared:
+    with open_shared(config, reporter, gate) as shared:
         while True:
             number = len(looks)
-            result = evaluate(dataclasses.replace(this, rounds=number + 1), reporter, shared)
-            this = dataclasses.replace(config, fresh=False)  # checked, and resumed from here on
+            one = dataclasses.replace(config, rounds=number + 1)
+            if number == 0:
+                result = evaluate(one, reporter, shared, admit=admit)
+            else:  # the run is checked, and resumed from here on
+                result = evaluate(dataclasses.replace(one, fresh=False), reporter, shared)
             after = RunReader(result.folder).verdicts
             pairs, gained, lost = count_flips(before, after, number)
             if not pairs:
@@ -98,9 +103,8 @@ def _choose_budget(config: EvalConfig, baseline: Result) -> int:
 
 def _check_protocols(protocol: Protocol, baseline: Result) -> None:
     """Raise UsageError for another protocol, before anything is generated."""
-    found = differences(baseline.protocol.to_json(), protocol.to_json())
-    names = [name for name, _, _ in found if name not in FREE_FIELDS]
-    if names:
+    differing = differences(baseline.protocol.to_json(), protocol.to_json())
+    if names := [name for name, _, _ in differing if name not in FREE_FIELDS]:
         raise UsageError(
             f"--against {baseline.run}: its protocol differs ({', '.join(names)}). Use the "
             "settings of the baseline."
@@ -136,12 +140,12 @@ def count_flips(before: Verdicts, after: Verdicts, sample: int) -> tuple[int, in
     return len(outcomes), outcomes.count((False, True)), outcomes.count((True, False))
 
 
-def _describe(found: Look, budget: int) -> str:
-    ends = f"[{100 * found.interval.low:+.1f}, {100 * found.interval.high:+.1f}]"
-    difference = 100 * (found.gained - found.lost) / found.pairs
+def _describe(one: Look, budget: int) -> str:
+    ends = f"[{100 * one.interval.low:+.1f}, {100 * one.interval.high:+.1f}]"
+    difference = 100 * (one.gained - one.lost) / one.pairs
     return (
-        f"round {found.rounds} of {budget}: {difference:+.1f} points {ends} to the baseline on "
-        f"these problems, {found.decision}"
+        f"round {one.rounds} of {budget}: {difference:+.1f} points {ends} to the baseline on "
+        f"these problems, {one.decision}"
     )
 
 
@@ -149,11 +153,9 @@ def _record(
     result: Result, baseline: Result, until: Until, budget: int, looks: list[Look]
 ) -> Result:
     """Write the result again, with the decision at every look."""
-    found = dataclasses.replace(
-        result,
-        sequential=SequentialResult(
-            baseline.run, baseline.model, until.margin, budget, looks[-1].decision, tuple(looks)
-        ),
+    sequential = SequentialResult(
+        baseline.run, baseline.model, until.margin, budget, looks[-1].decision, tuple(looks)
     )
-    runs.write_result(found)
-    return found
+    result = dataclasses.replace(result, sequential=sequential)
+    runs.write_result(result)
+    return result

@@ -1,4 +1,7 @@
-"""Define where the work of an evaluation is done: on this machine, or elsewhere."""
+"""Define where the work of an evaluation is done: on this machine, or elsewhere.
+
+It stands alone because a cluster implements it too, without the rest of the pipeline.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ CheckModel = Callable[[str, EngineOptions, Model, Announce], ParityGateOutcome]
 
 
 class Site(Protocol):
-    """Open models and sandboxes. The pipeline uses them without knowing where they are."""
+    """A place for models and sandboxes. The pipeline does not know where they are."""
 
     def open_model(self, spec: str, options: EngineOptions, announce: Announce) -> Model:
         """Open a model as ``models.open_model`` does."""
@@ -34,7 +37,7 @@ class Site(Protocol):
 
 
 class ThisMachine:
-    """Do everything here."""
+    """The site that does everything here."""
 
     def open_model(self, spec: str, options: EngineOptions, announce: Announce) -> Model:
         return models.open_model(spec, options, announce)

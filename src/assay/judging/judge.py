@@ -1,24 +1,30 @@
-"""Judge programs without a model."""
+"""Judge programs or completions without a model: ``assay.judge`` and ``assay.Judge``."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
-from assay.api.opening import load_benchmark
+from assay import benchmarks
 from assay.data.arguments import check_argument, checked
 from assay.errors import UsageError
 from assay.extract.workers import ExtractionRequest, Extractor
-from assay.judging import JudgeTask, judge_extracted, judge_jobs, references, tasks_of
+from assay.judging import references
+from assay.judging.answers import judge_jobs
+from assay.judging.attempts import judge_extracted
+from assay.judging.job import JudgeTask, tasks_of
 from assay.progress import Reporter, Silent
 from assay.sandbox import open_sandbox
 from assay.sandbox.environments.interpreters import for_extraction
-from assay.types import Benchmark, Job, Limits, Program, Verdict
+from assay.types import Benchmark, Limits, Program, Verdict
 
 Programs = Mapping[str, str] | Iterable[tuple[str, str]]
 SILENT = Silent()
+T = TypeVar("T", bound="AnyJudge")
 
 
 @checked
@@ -48,7 +54,35 @@ def judge(
         return opened.judge(programs)
 
 
-class Judge:
+class AnyJudge(ABC):
+    """A judge of one benchmark's programs, here or on another machine. Use it as a context."""
+
+    @checked
+    def judge(self, programs: Programs) -> list[Verdict]:
+        """Return a verdict for every program, in the order of the programs."""
+        return sorted(self.stream(programs), key=lambda verdict: verdict.sample)
+
+    @abstractmethod
+    def stream(self, programs: Programs) -> Iterator[Verdict]:
+        """Yield verdicts as they come. ``sample`` is the program's position."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Stop what was started."""
+
+    def __enter__(self: T) -> T:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class Judge(AnyJudge):
     """A sandbox for the programs of one benchmark that stays ready between calls.
 
     Reference solutions are checked on first use, once per machine. Use it as a context manager, or
@@ -68,14 +102,14 @@ class Judge:
         data_dir: str | Path | None = None,
         reporter: Reporter = SILENT,
     ) -> None:
-        found = benchmark
-        if not isinstance(found, Benchmark):
-            found = load_benchmark(found, data_dir=data_dir, reporter=reporter)
+        if not isinstance(benchmark, Benchmark):
+            folder = Path(data_dir) if data_dir else None
+            benchmark = benchmarks.load(str(benchmark), reporter.note, folder)
         if limits:
-            found = replace(found, limits=limits, time_rule=None)
+            benchmark = replace(benchmark, limits=limits, time_rule=None)
         self._sandbox = open_sandbox(sandbox, workers, sandbox_tier, python)
         try:
-            checked = references.check(found, self._sandbox, reporter)
+            checked = references.check(benchmark, self._sandbox, reporter)
         except BaseException:
             self._sandbox.close()
             raise
@@ -86,16 +120,11 @@ class Judge:
         self._extractor: Extractor | None = None
 
     @checked
-    def judge(self, programs: Programs) -> list[Verdict]:
-        """Return a verdict for every program, in the order of the programs."""
-        jobs = self._jobs(programs)
-        verdicts = {verdict.sample: verdict for verdict in judge_jobs(self._sandbox, jobs)}
-        return [verdicts[number] for number in range(len(jobs))]
-
-    @checked
     def stream(self, programs: Programs) -> Iterator[Verdict]:
         """Yield verdicts as they come. ``sample`` is the program's position."""
-        return judge_jobs(self._sandbox, self._jobs(programs))
+        pairs = enumerate(list_pairs(programs))
+        jobs = [self._task(t).make_job(Program(code, "given"), n) for n, (t, code) in pairs]
+        return judge_jobs(self._sandbox, jobs)
 
     @checked
     def judge_completions(self, completions: Programs) -> list[Verdict]:
@@ -114,23 +143,6 @@ class Judge:
             self._extractor.close()
             self._extractor = None
         self._sandbox.close()
-
-    def __enter__(self) -> Judge:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def _jobs(self, programs: Programs) -> list[Job]:
-        return [
-            self._task(task_id).make_job(Program(code, "given"), number)
-            for number, (task_id, code) in enumerate(list_pairs(programs))
-        ]
 
     def _task(self, task_id: str) -> JudgeTask:
         if task_id not in self._tasks:

@@ -1,23 +1,26 @@
-"""Apply the options that change what a model is sent to every prompt."""
+"""Apply the options that change what a model is sent, and build the prompt of one problem."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import contextlib
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from assay import benchmarks, models
 from assay.errors import UsageError
-from assay.models import RecordedModel, check_infilling, check_prefilling
 from assay.models.options import OFF, canonical_engine_options
+from assay.prompts import check_strategy_name, find_strategy
 from assay.protocol import PromptSettings
 from assay.types import Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from assay.models import EngineOptions, Model
+    from assay.models import EngineOptions, Model, Rendered
     from assay.pipeline.config import Sampling
     from assay.progress import Reporter
-    from assay.types import Decoding, Prompt, PromptForm
+    from assay.types import Benchmark, Decoding, Problem, Prompt, PromptForm
 
 DEFAULT_THINKING = "default"
 
@@ -28,7 +31,12 @@ def resolve_prompt_settings(
     """Return how a model is prompted. Raise UsageError if the options contradict the form."""
     check_texts(system, stop)
     if form == "infill":
-        _refuse_for_gaps(engine, system)
+        _refuse(
+            "the benchmark sends a prefix and a suffix, not a chat or plain text. Drop it.",
+            ("--system", system),
+            ("--thinking", engine.thinking),
+            (f"--prompt-form {engine.prompt_form}", engine.prompt_form != "auto"),
+        )
     if system and form == "text":
         raise UsageError(
             "--system: the prompt form is text, which has no messages. "
@@ -44,31 +52,22 @@ def resolve_prompt_settings(
     )
 
 
-def _refuse_for_gaps(engine: EngineOptions, system: str) -> None:
-    """Raise UsageError for settings that a prompt of prefix and suffix cannot have."""
-    for flag, given in (
-        ("--system", bool(system)),
-        ("--thinking", bool(engine.thinking)),
-        (f"--prompt-form {engine.prompt_form}", engine.prompt_form != "auto"),
-    ):
-        if given:
-            raise UsageError(
-                f"{flag}: the benchmark sends a prefix and a suffix, not a chat or plain text. "
-                "Drop it."
-            )
-
-
 def refuse_for_recorded(system: str, stop: Iterable[str], decoding: Decoding) -> None:
     """Raise UsageError for settings that cannot apply to recorded completions."""
-    for flag, given in (
+    _refuse(
+        "has no effect on recorded completions. Drop it.",
         ("--system", system),
         ("--stop", stop),
         ("--top-p", decoding.top_p != 1),
         ("--min-p", decoding.min_p),
         ("--repetition-penalty", decoding.repetition_penalty != 1),
-    ):
-        if given:
-            raise UsageError(f"{flag}: has no effect on recorded completions. Drop it.")
+    )
+
+
+def _refuse(why: str, *settings: tuple[str, object]) -> None:
+    """Raise UsageError for the first option that has a value."""
+    if flag := next((flag for flag, value in settings if value), None):
+        raise UsageError(f"{flag}: {why}")
 
 
 def decide_sampling(sampling: Sampling, model: Model, reporter: Reporter) -> Sampling:
@@ -76,7 +75,7 @@ def decide_sampling(sampling: Sampling, model: Model, reporter: Reporter) -> Sam
 
     Recorded completions are what they are.
     """
-    if isinstance(model, RecordedModel):
+    if isinstance(model, models.RecordedModel):
         return sampling
     decided, note = sampling.decide()
     if note:
@@ -91,8 +90,8 @@ def unused_for_recorded(sampling: Sampling) -> list[str]:
     """
     usual = type(sampling)()
     names = ("temperature", "top_k", "max_tokens", "seed")
-    given = [name for name in names if getattr(sampling, name) != getattr(usual, name)]
-    return [f"--{name.replace('_', '-')}" for name in given]
+    changed = [name for name in names if getattr(sampling, name) != getattr(usual, name)]
+    return [f"--{name.replace('_', '-')}" for name in changed]
 
 
 def describe_form(model: Model, form: PromptForm, typical: Prompt, engine: EngineOptions) -> str:
@@ -103,14 +102,14 @@ def describe_form(model: Model, form: PromptForm, typical: Prompt, engine: Engin
     """
     identity = model.identity
     if form == "infill":
-        return f"prompt form infill: {check_infilling(model)}"
+        return f"prompt form infill: {models.check_infilling(model)}"
     if identity.prompt_form == "chat" and typical.prefill:
         if engine.thinking not in ("", OFF):
             raise UsageError(
                 f"--thinking {engine.thinking}: the prompt strategy prefills the answer, so that "
                 "the model cannot think before. Use --thinking off or another strategy."
             )
-        check_prefilling(model)
+        models.check_prefilling(model)
         return "prompt form chat: the model's own chat template is used, its answer is prefilled"
     if identity.prompt_form == "chat":
         return "prompt form chat: the model's own chat template is used"
@@ -147,3 +146,65 @@ def complete_prompt(prompt: Prompt, settings: PromptSettings) -> Prompt:
         messages = (Message("system", settings.system), *messages)
     more = tuple(word for word in settings.stop if word not in prompt.stop)
     return replace(prompt, messages=messages, stop=prompt.stop + more)
+
+
+@dataclass(frozen=True, slots=True)
+class PromptConfig:
+    """A problem, and how to prompt a model with it."""
+
+    benchmark: str
+    task: str  # its id, or the end of the id after a slash
+    strategy: str
+    engine: EngineOptions
+    model: str = ""  # none: nothing is rendered
+    system: str = ""
+    stop: tuple[str, ...] = ()
+    data_dir: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemPrompt:
+    """The prompt of a problem, and what a model gets for it."""
+
+    task_id: str
+    prompt: Prompt
+    rendered: Rendered | None  # by a model
+
+
+def build_problem_prompt(config: PromptConfig, reporter: Reporter) -> ProblemPrompt:
+    """Return the problem's prompt in the model's form, or as a chat without a model."""
+    check_texts(config.system, config.stop)
+    check_strategy_name(config.strategy)
+    benchmark = benchmarks.load(config.benchmark, reporter.note, config.data_dir)
+    build = find_strategy(config.strategy, benchmark).build
+    problem = find_problem(benchmark, config.task)
+    if not config.model:
+        _refuse(
+            "needs --model. Give the model to render the prompt for.",
+            ("--thinking", config.engine.thinking),
+            ("--revision", config.engine.revision),
+            ("--engine-option", config.engine.engine_options),
+        )
+        chosen = config.engine.prompt_form
+        form = benchmark.form_for("chat" if chosen == "auto" else chosen)
+        return ProblemPrompt(problem.task_id, _complete(build(problem, form), form, config), None)
+    with contextlib.closing(models.open_model(config.model, config.engine, reporter.note)) as model:
+        form = benchmark.form_for(model.identity.prompt_form)
+        prompt = _complete(build(problem, form), form, config)
+        if prompt.prefill:
+            describe_form(model, form, prompt, config.engine)  # or raise an error
+        return ProblemPrompt(problem.task_id, prompt, model.render(prompt))
+
+
+def _complete(prompt: Prompt, form: PromptForm, config: PromptConfig) -> Prompt:
+    settings = resolve_prompt_settings(form, config.engine, config.system, config.stop)
+    return complete_prompt(prompt, settings)
+
+
+def find_problem(benchmark: Benchmark, task: str) -> Problem:
+    """Return the first problem whose task id is this or ends so after a slash; else UsageError."""
+    for problem in benchmark.problems:
+        if f"/{problem.task_id}".endswith(f"/{task}"):
+            return problem
+    first, last = benchmark.problems[0].task_id, benchmark.problems[-1].task_id
+    raise UsageError(f"{task}: is not a task of {benchmark.name}. Give one from {first} to {last}.")
