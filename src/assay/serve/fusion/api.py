@@ -122,7 +122,9 @@ class FusionApi:
         (answer,) = await service.all_answers(request, [(subject, work)], len(body))
         verdict = answer.read_verdict()
         if verdict.status == "invalid":  # never a rejected program
-            raise RequestRefusedError(503, f"SandboxError: {verdict.reason}: {verdict.detail}")
+            raise RequestRefusedError(
+                503, f"SandboxError: {verdict.reason}: {explain_failure(verdict)}"
+            )
         return reply_json(render_submission(answer, wanted, subject))
 
     async def _wait_and_judge(
@@ -160,7 +162,7 @@ def render_run(answer: JudgeAnswer, wanted: RunCode) -> dict[str, Any]:
     if isinstance(ended, str):
         return _response("SandboxError", ended)
     if verdict.status == "invalid":
-        return _response("SandboxError", f"{verdict.reason}: {verdict.detail}")
+        return _response("SandboxError", f"{verdict.reason}: {explain_failure(verdict)}")
     if isinstance(ended, EndedRun):
         return _response(
             "Failed" if ended.exit_code else "Success",
@@ -179,7 +181,7 @@ def render_run(answer: JudgeAnswer, wanted: RunCode) -> dict[str, Any]:
         )
     run: dict[str, Any] = {
         "status": "Finished", "execution_time": verdict.wall_s, "return_code": KILLED,
-        "stdout": verdict.output, "stderr": verdict.detail,
+        "stdout": verdict.output, "stderr": explain_failure(verdict),
     }  # fmt: skip
     if verdict.reason == "timeout":
         run |= {"status": "TimeLimitExceeded", "return_code": None, "stderr": ""}
