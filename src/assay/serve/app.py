@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import importlib.util
 import time
 from collections.abc import Awaitable, Callable
 
@@ -15,7 +16,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from assay.data.guard import LOCAL_NAMES, Guard, is_loopback, make_guard
 from assay.serve.engine.backlog import FullError
-from assay.serve.fusion.api import FusionApi
 from assay.serve.judge_api import JudgeApi
 from assay.serve.options import ServeOptions
 from assay.serve.replies import LEFT, RequestRefusedError
@@ -31,28 +31,20 @@ OPEN = ("/health", "/ready", "/v1/ping")  # without a token: they say nothing ab
 BASIC = "Basic "
 NEEDED = {b"host", b"origin", b"authorization", b"sec-fetch-site", b"sec-fetch-mode"}
 Handler = Callable[[Request], Awaitable[Response]]
+HandledRoute = tuple[str, str, Handler]  # method, path
 
 
 def make_app(service: Service) -> ASGIApp:
     """Return the application."""
-    judge, fusion = JudgeApi(service), FusionApi(service)
-    routes: list[tuple[str, str, Handler]] = [
+    judge = JudgeApi(service)
+    routes: list[HandledRoute] = [
         ("POST", "/judge", judge.judge),
         ("GET", "/about", judge.about),
         ("GET", "/benchmarks/{name}", judge.benchmark),
         ("GET", "/health", judge.health),
         ("GET", "/ready", judge.ready),
         ("GET", "/metrics", judge.metrics),
-        ("POST", "/run_code", fusion.run_code),
-        ("POST", "/submit", fusion.submit),
-        ("POST", "/get_prompts", fusion.get_prompts),
-        ("POST", "/get_prompt_by_id", fusion.get_prompt_by_id),
-        ("POST", "/list_ids", fusion.list_ids),
-        ("GET", "/list_datasets", fusion.list_datasets),
-        ("GET", "/v1/ping", fusion.ping),
-        ("POST", "/run_jupyter", fusion.unsupported),
-        ("POST", "/get_metrics", fusion.unsupported),
-        ("POST", "/get_metrics_function", fusion.unsupported),
+        *_fusion_routes(service),
     ]
     app = Starlette(
         routes=[
@@ -61,6 +53,15 @@ def make_app(service: Service) -> ASGIApp:
         ]
     )
     return Doorkeeper(app, service)
+
+
+def _fusion_routes(service: Service) -> list[HandledRoute]:
+    """Return the routes of SandboxFusion's API, or none if its folder was deleted."""
+    if importlib.util.find_spec("assay.serve.fusion") is None:
+        return []
+    from assay.serve.fusion.api import FusionApi
+
+    return FusionApi(service).routes()
 
 
 def guard_of(options: ServeOptions) -> Guard:

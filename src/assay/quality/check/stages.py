@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,9 +14,6 @@ from assay.formats.format import find_format, formats
 from assay.formats.huggingface.checkpoint import weight_files
 from assay.models import describe_file, parse_reference
 from assay.progress import Reporter, Silent
-from assay.quality.check.apr import open_apr
-from assay.quality.check.folder import open_folder
-from assay.quality.check.gguf import open_gguf
 from assay.quality.check.opened import EngineOnlyError, Opened, SkippedError, TensorPart
 
 if TYPE_CHECKING:
@@ -37,7 +35,8 @@ NEEDS = {
     **dict.fromkeys(("tokenizer", "template"), ("container", "header")),
 }
 BY_ENGINE = ("forward", "sample")
-OPENERS = {"apr": open_apr, "gguf": open_gguf, "hf": open_folder}  # by format
+# By format, imported when one is used: a format can be deleted with its files.
+OPENERS = {"apr": "apr:open_apr", "gguf": "gguf:open_gguf", "hf": "folder:open_folder"}
 LONGEST_REASON = 300
 # Errors from reading metadata that a writer, or damage, has turned into something else.
 CONFUSION = (
@@ -209,7 +208,10 @@ class _Case:
 
     @cached_property
     def _opened(self) -> Opened:
-        return OPENERS[find_format(self.path)](self.path)
+        module, name = OPENERS[find_format(self.path)].split(":")
+        opener = getattr(importlib.import_module(f"assay.quality.check.{module}"), name)
+        opened: Opened = opener(self.path)
+        return opened
 
     @cached_property
     def _parts(self) -> Sequence[TensorPart]:

@@ -11,6 +11,7 @@ import base64
 import functools
 import platform
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -40,6 +41,21 @@ class FusionApi:
 
     def __init__(self, service: Service) -> None:
         self._service = service
+
+    def routes(self) -> list[tuple[str, str, Callable[[Request], Awaitable[Response]]]]:
+        """Return the method, path and handler of every route."""
+        return [
+            ("POST", "/run_code", self.run_code),
+            ("POST", "/submit", self.submit),
+            ("POST", "/get_prompts", self.get_prompts),
+            ("POST", "/get_prompt_by_id", self.get_prompt_by_id),
+            ("POST", "/list_ids", self.list_ids),
+            ("GET", "/list_datasets", self.list_datasets),
+            ("GET", "/v1/ping", self.ping),
+            ("POST", "/run_jupyter", self.unsupported),
+            ("POST", "/get_metrics", self.unsupported),
+            ("POST", "/get_metrics_function", self.unsupported),
+        ]
 
     async def ping(self, _request: Request) -> Response:
         """Answer that the server is there."""

@@ -1,5 +1,5 @@
-"""Run Hugging Face models and .apr files with torch."""
+"""Run Hugging Face models with torch."""
 
-from assay.models.engines.torch import apr_files, engine
+from assay.models.engines.torch import engine
 
-__all__ = ["apr_files", "engine"]
+__all__ = ["engine"]
