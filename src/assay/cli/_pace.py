@@ -129,7 +129,7 @@ class RunProgress:
 
     total: int
     generation: GenerationProgress
-    judged: int = 0
+    done: int = 0  # samples that are judged
     invalid: int = 0
     executed: int = 0  # new verdicts: neither from an earlier run nor from the cache
     began: float | None = None  # when the first execution began
@@ -148,7 +148,7 @@ class RunProgress:
         self._count(verdict)
 
     def _count(self, verdict: Verdict) -> None:
-        self.judged += 1
+        self.done += 1
         if verdict.status == "invalid":
             self.invalid += 1
             return
@@ -160,7 +160,7 @@ class RunProgress:
 
         Judging that keeps up with generation mostly waits, so its speed so far says nothing.
         """
-        judging, left = None, self.total - self.judged
+        judging, left = None, self.total - self.done
         if self.began is not None:
             judging = seconds_left(self.executed, left, now - self.began)
         if not self.generation.left:
@@ -176,8 +176,8 @@ class RunProgress:
         parts = [wait] if (wait := generation.describe_wait(now)) else []
         if generation.left and not wait:
             parts.append(f"generating {generation.total - generation.left}/{generation.total}")
-        ended = self.judged == self.total
-        parts.append(f"{'' if ended else 'judged '}{self.judged}/{self.total}")
+        ended = self.done == self.total
+        parts.append(f"{'' if ended else 'judged '}{self.done}/{self.total}")
         parts += [self._score(), f"invalid {self.invalid}"]
         left = None if ended else self.seconds_left(now)
         return "  ".join([*parts, *generation.describe_pace(now, left)])
