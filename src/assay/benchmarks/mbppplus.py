@@ -4,34 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from assay.benchmarks import Description, benchmarks
-from assay.benchmarks.support.evalplus import LIMITS, SAME, EvalPlusRecord, case_tests
-from assay.benchmarks.support.evalplus_prompts import DOCSTRINGS
-from assay.datasets.catalogue import read_records
+from assay.benchmarks import benchmarks
+from assay.benchmarks.support.declaring import per_record
+from assay.benchmarks.support.evalplus import (
+    DOCSTRINGS,
+    LIMITS,
+    SAME,
+    EvalPlusRecord,
+    case_tests,
+)
 from assay.datasets.pinned import MBPPPLUS
-from assay.types import Benchmark, Problem
+from assay.types import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
-
-    from assay.progress import Announce
 
 Arguments = list[Any]
-
-
-@benchmarks.register(
-    "mbppplus", Description(378, MBPPPLUS, suites=("core", "full"), strategies=("upstream",))
-)
-def load(announce: Announce, data_dir: Path | None) -> Benchmark:
-    return Benchmark(
-        name="mbppplus",
-        version=MBPPPLUS.version,
-        data_sha256=MBPPPLUS.sha256,
-        problems=tuple(map(_problem, read_records(EvalPlusRecord, MBPPPLUS, announce, data_dir))),
-        limits=LIMITS,
-        strategies=DOCSTRINGS,
-    )
 
 
 def _problem(record: EvalPlusRecord) -> Problem:
@@ -139,3 +127,8 @@ _TASKS: dict[Callable[[Arguments], Arguments], tuple[int, ...]] = {
     _tuples_throughout: (580, 615, 791),
 }  # fmt: skip
 DECODERS = {task: decode for decode, tasks in _TASKS.items() for task in tasks}
+
+benchmarks.declare(
+    MBPPPLUS, EvalPlusRecord, per_record(_problem), suites=("core", "full"), limits=LIMITS,
+    strategies=DOCSTRINGS,
+)  # fmt: skip

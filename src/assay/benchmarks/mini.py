@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay.benchmarks import Description, benchmarks
+from assay.benchmarks.support.declaring import SHORT_TESTS
 from assay.benchmarks.support.mini_problems import PROBLEMS
-from assay.benchmarks.support.prompt_code import preamble_of
-from assay.benchmarks.support.time_rule import SHORT_TESTS
+from assay.benchmarks.support.program_code import preamble_of
 from assay.data import codec
 from assay.data.test_code import code_tests
 from assay.types import Benchmark, Problem
