@@ -95,9 +95,9 @@ class GroupedCommand(click.Command):
         """Write the options of each group under its heading."""
         for heading, options in group_options(self, ctx):
             records = [option.get_help_record(ctx) for option in options]
-            if shown := [record for record in records if record]:
+            if entries := [record for record in records if record]:
                 with formatter.section(heading):
-                    formatter.write_dl(shown)
+                    formatter.write_dl(entries)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write how variables set options."""
@@ -127,7 +127,7 @@ def group_options(
     options = [p for p in command.get_params(context) if isinstance(p, click.Option)]
     if not isinstance(command, GroupedCommand):
         return [("Options", options)]
-    found: dict[str, list[click.Option]] = {group: [] for group in GROUPS}
+    by_group: dict[str, list[click.Option]] = {group: [] for group in GROUPS}
     for option in options:
-        found[option.group if isinstance(option, GroupedOption) else OTHER].append(option)
-    return [(group, members) for group, members in found.items() if members]
+        by_group[option.group if isinstance(option, GroupedOption) else OTHER].append(option)
+    return [(group, members) for group, members in by_group.items() if members]

@@ -64,19 +64,19 @@ class GenerationProgress:
         self.began = now if self.began is None else self.began
         self.tokens = max(self.tokens, tokens)
 
-    def add(self, made: Completion, now: float) -> None:
+    def add(self, completion: Completion, now: float) -> None:
         """Add a completion. Without earlier reports, generation began when it was requested."""
-        if made.reused:  # it takes no time
+        if completion.reused:  # it takes no time
             self.total -= 1
             return
-        if made.error is not None:
+        if completion.error is not None:
             self.failed += 1
             return
-        sent = max(self.opened, now - made.inference_ms / 1000)
+        sent = max(self.opened, now - completion.inference_ms / 1000)
         self.began = sent if self.began is None else self.began
         self.stage, self.last = "generating", now
         self.done += 1
-        self.done_tokens += made.tokens_generated
+        self.done_tokens += completion.tokens_generated
         self.tokens = max(self.tokens, self.done_tokens)
 
     @property
@@ -184,10 +184,10 @@ class RunProgress:
 
     def _score(self) -> str:
         """Return pass@1 so far with its interval."""
-        found = estimate([Tally(task, *counts) for task, counts in self.tallies.items()], 1)
-        if found is None:
+        score = estimate([Tally(task, *counts) for task, counts in self.tallies.items()], 1)
+        if score is None:
             return "pass@1 -"
-        return f"pass@1 {100 * found.value:.1f} % [{100 * found.low:.1f}, {100 * found.high:.1f}]"
+        return f"pass@1 {100 * score.value:.1f} % [{100 * score.low:.1f}, {100 * score.high:.1f}]"
 
 
 @dataclass(slots=True)

@@ -105,6 +105,6 @@ def serve(
 
 def announce(server: JudgeServer) -> None:
     """Print where the server is."""
-    found = server.service.capabilities
-    what = f"{found.kind}, tier {found.tier}, {found.python}"
+    judges = server.service.capabilities
+    what = f"{judges.kind}, tier {judges.tier}, {judges.python}"
     echo(f"assay serve: {server.url}  ({what}; press Ctrl-C to stop)")

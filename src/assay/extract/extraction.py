@@ -22,20 +22,14 @@ if TYPE_CHECKING:
 
 # Part of the protocol: raise it whenever any text may now give another program.
 VERSION = 5
-
-
 NO_CODE = Program("", "none")
-
-
 WHOLE = "whole"  # the name of no rule
-
-
 UNCUT = "uncut"  # in place of "demo": the program with a demonstration that was cut in doubt
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Hold the result of one rule."""
+    """The result of one rule."""
 
     rule: str
     before: str

@@ -55,7 +55,7 @@ def cut_demo(code: str, tests: Tests) -> Cut:
 
 
 class _Program:
-    """Hold the parts of a program before and after its entry point, and which of them it needs."""
+    """The parts of a program before and after its entry point, and which of them it needs."""
 
     def __init__(
         self, before: Sequence[StatementLine], after: Sequence[StatementLine], tests: Tests
