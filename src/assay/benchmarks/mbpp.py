@@ -74,7 +74,7 @@ def _show_all(records: Iterable[MbppRecord]) -> dict[str, str]:
     The format is that of the data's README (google-research, Apache licence 2.0). An example is not
     shown before itself.
     """
-    shown: dict[str, str] = {}
+    questions: dict[str, str] = {}
     solved: dict[str, str] = {}
     for record in records:
         words, tests = (record.text or record.prompt).strip(), "\n".join(record.test_list)
@@ -82,18 +82,18 @@ def _show_all(records: Iterable[MbppRecord]) -> dict[str, str]:
             f"You are an expert Python programmer, and here is your task: {words} Your code should "
             f"pass these tests:\n\n{tests}\n[BEGIN]\n"
         )
-        shown[task_id := f"Mbpp/{record.task_id}"] = task
+        questions[task_id := f"Mbpp/{record.task_id}"] = task
         if record.task_id in EXAMPLES:
             solved[task_id] = f"{task}{_unix(record.code)}[DONE]\n"
     return {
         task_id: "".join(text for other, text in solved.items() if other != task_id) + task
-        for task_id, task in shown.items()
+        for task_id, task in questions.items()
     }
 
 
-def _ask(shown: Mapping[str, str], problem: Problem, form: PromptForm) -> Prompt:
+def _ask(questions: Mapping[str, str], problem: Problem, form: PromptForm) -> Prompt:
     """Ask as the paper does, with three solved tasks before the problem: also a chat model."""
-    text = shown[problem.task_id]
+    text = questions[problem.task_id]
     messages = () if form == "text" else (Message("user", text),)
     return Prompt(messages, "" if messages else text, stop=("[DONE]",))
 

@@ -40,17 +40,17 @@ def without_thinking(text: str) -> str:
 
 
 def _without(text: str, opened: str, closed: str) -> str:
-    kept, end = [], 0
+    outside, end = [], 0
     while (start := text.find(opened, end)) >= 0:
-        kept.append(text[end:start])
+        outside.append(text[end:start])
         closing = text.find(closed, start)
         if closing < 0:
             end = len(text)
             break
         end = closing + len(closed)
-    kept.append(text[end:])
+    outside.append(text[end:])
     # If the template opens the reasoning itself, the model only closes it.
-    return "".join(kept).rpartition(closed)[2]
+    return "".join(outside).rpartition(closed)[2]
 
 
 def without_marks(text: str) -> str:
@@ -67,12 +67,12 @@ def with_line_breaks(text: str) -> str:
     """Return a text of one line with real breaks for ``\\n``, as in JSON inside JSON."""
     if "\n" in text.strip() or r"\n" not in text:
         return text
-    return ESCAPED.sub(lambda found: ESCAPES[found[0]], text)
+    return ESCAPED.sub(lambda match: ESCAPES[match[0]], text)
 
 
 def replace_typography(code: str) -> str:
     """Return the text with plain spaces, quotes and signs, without Markdown's backslashes."""
-    return TYPOGRAPHY.sub(lambda found: PLAIN[found[0]], code)
+    return TYPOGRAPHY.sub(lambda match: PLAIN[match[0]], code)
 
 
 def join_typed_lines(text: str) -> str:

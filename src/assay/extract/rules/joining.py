@@ -50,8 +50,8 @@ def _definitions(block: str) -> str:
     module = parse_code(block)
     if module is None:
         return ""
-    kept = Definition | ast.Import | ast.ImportFrom | ast.Assign | ast.AnnAssign
-    return without_statements(block, [s for s in module.body if not isinstance(s, kept)])
+    defining = Definition | ast.Import | ast.ImportFrom | ast.Assign | ast.AnnAssign
+    return without_statements(block, [s for s in module.body if not isinstance(s, defining)])
 
 
 def _finish(code: str, task: ExtractionTask, origin: Origin) -> Cut:
