@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.benchmarks.livecodebench import ENVIRONMENT, IMPORTS, LIMITS, MARK_OF, MATCHER, PRELUDE
-from assay.benchmarks.support.methods import CLASS, with_positional_arguments
+from assay.benchmarks.support.program_code import CLASS, with_positional_arguments
 from assay.data import text_cases
 from assay.sandbox import open_sandbox
 from assay.types import Job, Program, Tests

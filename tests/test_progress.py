@@ -63,7 +63,7 @@ def lines(captured: pytest.CaptureFixture[str]) -> list[str]:
     return err.splitlines()
 
 
-def pass_time(clock: Clock, display: _progress.Display, seconds: int) -> None:
+def pass_time(clock: Clock, display: ProgressDisplay, seconds: int) -> None:
     for _ in range(seconds):
         clock.now += 1
         display.tick()
@@ -122,7 +122,7 @@ def test_the_speed_stays_when_all_is_generated(clock: Clock, display: ProgressDi
     for _ in range(2):
         display.completed(completion(tokens=100))
     clock.now += 1000
-    assert "judged 0/2  pass@1 -  invalid 0  20 tok/s" in display._status(clock.now)[2]
+    assert "judged 0/2  pass@1 -  invalid 0  20 tok/s" in display._progress.text(clock.now)
 
 
 def test_an_engine_that_reports_nothing_began_with_its_first_answer(
@@ -130,9 +130,9 @@ def test_an_engine_that_reports_nothing_began_with_its_first_answer(
 ) -> None:
     display.begin(20, [], 20)
     clock.now += 60
-    assert "waiting for the model 1:00" in display._status(clock.now)[2]
+    assert "waiting for the model 1:00" in display._progress.text(clock.now)
     display.completed(completion(tokens=100, ms=4000))
-    assert "25 tok/s" in display._status(clock.now)[2]
+    assert "25 tok/s" in display._progress.text(clock.now)
 
 
 def test_what_an_earlier_run_or_the_cache_had_is_not_in_the_time_left(clock: Clock) -> None:

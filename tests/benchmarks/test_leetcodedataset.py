@@ -9,7 +9,7 @@ import pytest
 
 from assay import benchmarks, extract
 from assay.benchmarks.leetcodedataset import ENVIRONMENT, LIMITS
-from assay.benchmarks.support.methods import with_named_arguments
+from assay.benchmarks.support.program_code import with_named_arguments
 from assay.errors import SandboxError
 from assay.prompts import strategies
 from assay.sandbox import Sandbox, open_sandbox

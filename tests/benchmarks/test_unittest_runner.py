@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from assay.benchmarks.support.unittest_runner import RUNNER
+from assay.benchmarks.support.program_code import RUNNER
 from assay.sandbox import Sandbox, open_sandbox
 from assay.types import Job, Limits, Program, Tests
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import click
 import pytest
 
-from assay.cli import _choices, cli
+from assay.cli import _options, cli
 from assay.cli._groups import (
     GROUPS,
     LOCAL_ENGINES,
@@ -148,12 +148,12 @@ def test_options_of_one_engine_are_under_its_heading() -> None:
 @pytest.mark.parametrize(
     ("listed", "registered"),
     [
-        (_choices.SANDBOXES, sandboxes.names),
-        (_choices.TIERS, lambda: ["auto", *TIERS]),
-        (_choices.SELECTIONS, methods.names),
-        (_choices.STRATEGIES, strategies.names),
-        (_choices.JUDGES, lambda: [OURS, *peers.names()]),
-        (_choices.ENGINES, backends.names),
+        (_options.SANDBOXES, sandboxes.names),
+        (_options.TIERS, lambda: ["auto", *TIERS]),
+        (_options.SELECTIONS, methods.names),
+        (_options.STRATEGIES, strategies.names),
+        (_options.JUDGES, lambda: [OURS, *peers.names()]),
+        (_options.ENGINES, backends.names),
     ],
 )
 def test_help_texts_list_the_registered_choices(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.extract.rules.markers import with_line_breaks, without_marks
+from assay.extract.rules.characters import with_line_breaks, without_marks
 
 
 @pytest.mark.parametrize(

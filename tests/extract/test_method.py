@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.extract.rules.method import with_function
+from assay.extract.rules.joining import with_function
 
 BODY = "        return x\n"
 

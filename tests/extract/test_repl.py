@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.extract.rules.repl import join_typed_lines
+from assay.extract.rules.characters import join_typed_lines
 
 
 def test_what_was_typed_without_what_was_printed() -> None:

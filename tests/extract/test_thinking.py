@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.extract.rules.thinking import without_thinking
+from assay.extract.rules.characters import without_thinking
 from assay.formats.marks import TAGS
 
 

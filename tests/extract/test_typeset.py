@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.extract.rules.typeset import replace_typography
+from assay.extract.rules.characters import replace_typography
 
 CODE = "def f(my_list):\n    return 2 * my_list['a']\n"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from assay.benchmarks.support.evalplus_prompts import CHAT_STOP
+from assay.benchmarks.support.evalplus import CHAT_STOP
 from assay.errors import ModelError, UsageError
 from assay.extract import extract
 from assay.models import EngineOptions, check_prefilling, open_model

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from assay.benchmarks._registry import Benchmarks, Loader, benchmarks
+from assay.benchmarks._registry import Benchmarks, benchmarks
 from assay.benchmarks.own.file import OwnBenchmark, is_file, load_unchanged, read_own
-from assay.benchmarks.support.description import Description
+from assay.benchmarks.support.declaring import Description, Loader
 from assay.errors import UsageError
 from assay.progress import Announce
 from assay.types import Benchmark

@@ -5,15 +5,16 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 from assay.benchmarks.own.file import is_file, load_file
-from assay.benchmarks.support.description import Description, list_suites
+from assay.benchmarks.support.declaring import Description, Loader, list_suites
+from assay.datasets.catalogue import DataFile, read_records
 from assay.progress import Announce
 from assay.registry import Registry
 from assay.types import Benchmark
 
-# Takes the receiver of notes and the user's data folder, if any. Returns the benchmark.
-Loader = Callable[[Announce, Path | None], Benchmark]
+R = TypeVar("R")
 
 
 class Benchmarks(Registry[Loader]):
@@ -30,6 +31,41 @@ class Benchmarks(Registry[Loader]):
         if description is not None:
             self._descriptions[name] = description
         return super().register(name)
+
+    def declare(
+        self,
+        data: DataFile,
+        kind: type[R],
+        build: Callable[[list[R]], dict[str, Any]],
+        name: str = "",
+        *,
+        of: str = "",
+        problems: int = 0,
+        group: str = "functions",
+        suites: tuple[str, ...] = (),
+        upstream: tuple[str, ...] = ("upstream",),
+        environment: str = "",
+        **settings: Any,
+    ) -> None:
+        """Register a benchmark that consists of the records of a pinned file.
+
+        ``build`` returns the fields of ``Benchmark`` that depend on the records, ``settings`` has
+        others. ``of`` is the benchmark's own name if it is registered by several, ``problems`` the
+        number of them if it is not that of the records, and ``upstream`` its authors' strategies.
+        """
+
+        def load(announce: Announce, data_dir: Path | None) -> Benchmark:
+            built = build(read_records(kind, data, announce, data_dir))
+            return Benchmark(
+                of or name or data.name, data.version, data.sha256, environment=environment,
+                **built, **settings,
+            )  # fmt: skip
+
+        description = Description(
+            problems or data.records, data, environment=environment, group=group, suites=suites,
+            strategies=upstream,
+        )  # fmt: skip
+        self.register(name or data.name, description)(load)
 
     def get(self, name: str) -> Loader:
         """Return the loader of a benchmark, or of the user's own file with this path."""

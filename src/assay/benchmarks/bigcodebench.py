@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, get_args
+from dataclasses import dataclass
 
-from assay.benchmarks import Description, benchmarks
-from assay.benchmarks.support.evalplus_prompts import FUNCTION_STOP, STOP, build_upstream
-from assay.benchmarks.support.unittest_runner import RUNNER
-from assay.datasets.catalogue import DataFile, read_records
+from assay.benchmarks import benchmarks
+from assay.benchmarks.support.declaring import per_record
+from assay.benchmarks.support.evalplus import FUNCTION_STOP, STOP, build_upstream
+from assay.benchmarks.support.program_code import RUNNER
 from assay.datasets.pinned import BIGCODEBENCH, BIGCODEBENCH_HARD
 from assay.errors import UsageError
-from assay.types import Benchmark, Limits, Problem, Prompt, Tests
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from assay.progress import Announce
+from assay.types import Limits, Problem, Prompt, Tests
 
 ENVIRONMENT = "bigcodebench"
 MAX_TOKENS = 1280  # upstream's. Answers repeat the docstring: 41 % of a 1.5B model's have over 512
-PromptKind = Literal["complete", "instruct"]
 # Upstream's 240 s, here as CPU time. Some references sleep or wait for minutes.
 LIMITS = Limits(cpu_s=240, wall_s=300, memory_mb=4096, processes=256, files_mb=256)
 
@@ -66,24 +59,6 @@ class BigCodeBenchRecord:
     test: str
 
 
-def _load(data: DataFile, kind: PromptKind, announce: Announce, data_dir: Path | None) -> Benchmark:
-    return Benchmark(
-        name=f"{data.name}-{kind}",
-        version=data.version,
-        data_sha256=data.sha256,
-        problems=tuple(
-            _problem(record, kind)
-            for record in read_records(BigCodeBenchRecord, data, announce, data_dir)
-        ),
-        limits=LIMITS,
-        imports=IMPORTS,
-        environment=ENVIRONMENT,
-        max_tokens=MAX_TOKENS,
-        timed=TIMED,
-        strategies=COMPLETE if kind == "complete" else INSTRUCT,
-    )
-
-
 def _continue(problem: Problem) -> Prompt:
     return Prompt(text=problem.prompt, stop=STOP + FUNCTION_STOP)
 
@@ -95,11 +70,13 @@ def _refuse(problem: Problem) -> Prompt:
     )
 
 
-COMPLETE = build_upstream(_continue)
-INSTRUCT = build_upstream(_refuse, lambda problem: problem.prompt.strip())
+STRATEGIES = {
+    "complete": build_upstream(_continue),
+    "instruct": build_upstream(_refuse, lambda problem: problem.prompt.strip()),
+}
 
 
-def _problem(record: BigCodeBenchRecord, kind: PromptKind) -> Problem:
+def _problem(kind: str, record: BigCodeBenchRecord) -> Problem:
     # "Calibrated": imports and constants that a program may have left to the prompt.
     prompt_code = f"{record.code_prompt}\n    pass\n"
     return Problem(
@@ -115,13 +92,11 @@ def _problem(record: BigCodeBenchRecord, kind: PromptKind) -> Problem:
     )
 
 
-for _data in (BIGCODEBENCH, BIGCODEBENCH_HARD):
-    _description = Description(
-        _data.records, _data, environment=ENVIRONMENT, group="libraries", strategies=("upstream",)
-    )
-    for _kind in get_args(PromptKind):
-        _load_kind = functools.partial(_load, _data, _kind)
-        benchmarks.register(f"{_data.name}-{_kind}", _description)(_load_kind)
-    if _data is BIGCODEBENCH_HARD:
-        _description = replace(_description, suites=("full",))
-    benchmarks.register(_data.name, _description)(functools.partial(_load, _data, "complete"))
+for _data, _suites in ((BIGCODEBENCH, ()), (BIGCODEBENCH_HARD, ("full",))):
+    for _suffix, _kind in (("", "complete"), ("-complete", "complete"), ("-instruct", "instruct")):
+        benchmarks.declare(
+            _data, BigCodeBenchRecord, per_record(functools.partial(_problem, _kind)),
+            f"{_data.name}{_suffix}", of=f"{_data.name}-{_kind}", group="libraries",
+            suites=() if _suffix else _suites, environment=ENVIRONMENT, limits=LIMITS,
+            imports=IMPORTS, max_tokens=MAX_TOKENS, timed=TIMED, strategies=STRATEGIES[_kind],
+        )  # fmt: skip

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import ast
 import functools
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, get_args
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from assay.benchmarks import Description, benchmarks
+from assay.benchmarks import benchmarks
+from assay.benchmarks.support.declaring import name_strategies
 from assay.benchmarks.support.excess_code import excess_code
 from assay.datasets.catalogue import DataFile, pin, read_records
-from assay.types import Benchmark, Limits, Message, Problem, Prompt, PromptForm, Strategy, Tests
+from assay.types import Limits, Message, Problem, Prompt, PromptForm, Tests
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
-
-    from assay.progress import Announce
 
 Kind = Literal["descriptive", "lazy"]
 ENVIRONMENT = "canitedit"
@@ -87,7 +85,7 @@ class CanItEditRecord:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Hold a task for a model: a file, and the instruction to change it."""
+    """A task for a model: a file, and the instruction to change it."""
 
     before: str
     instruction: str
@@ -117,37 +115,22 @@ def _entry_point(record: CanItEditRecord) -> str:
     return next(name for name in defined if name in used)
 
 
-def _load(
-    name: str, kinds: tuple[Kind, ...], announce: Announce, data_dir: Path | None
-) -> Benchmark:
-    records = read_records(CanItEditRecord, DATA, announce, data_dir)
+def _build(kinds: tuple[Kind, ...], records: list[CanItEditRecord]) -> dict[str, Any]:
+    both = [(record, kind) for record in records for kind in kinds]
     edits = {
         f"CanItEdit/{record.id}/{kind}": Edit(record.before, record.instruction(kind))
-        for record in records
-        for kind in kinds
+        for record, kind in both
     }
-    builders: dict[str, Callable[[Problem, PromptForm], Prompt]] = {
-        "standard": functools.partial(_ask, edits, ""),
-        "scot": functools.partial(_ask, edits, f"{PLAN_FIRST} "),
-        "upstream": functools.partial(_ask_upstream, edits),
-    }
-    return Benchmark(
-        name=name,
-        version=DATA.version,
-        data_sha256=DATA.sha256,
-        problems=tuple(
-            _problem(record, kind, one_of_two=len(kinds) > 1)
-            for record in records
-            for kind in kinds
+    several = len(kinds) > 1
+    return {
+        "problems": tuple(_problem(record, kind, one_of_two=several) for record, kind in both),
+        "strategies": name_strategies(
+            standard=functools.partial(_ask, edits, ""),
+            scot=functools.partial(_ask, edits, f"{PLAN_FIRST} "),
+            upstream=functools.partial(_ask_upstream, edits),
         ),
-        limits=LIMITS,
-        imports=("numpy",),
-        environment=ENVIRONMENT,
-        max_tokens=MAX_TOKENS,
-        strategies={name: Strategy(name, 1, build) for name, build in builders.items()},
-        only_own_strategies=True,
-        measures=(excess_code({task_id: edit.before for task_id, edit in edits.items()}),),
-    )
+        "measures": (excess_code({task_id: edit.before for task_id, edit in edits.items()}),),
+    }
 
 
 STOP = (
@@ -193,18 +176,15 @@ def _ask(edits: dict[str, Edit], first: str, problem: Problem, form: PromptForm)
 
 def read_unedited_programs(data_dir: Path | None = None) -> dict[str, str]:
     """Return the programs before the change, by original problem."""
-    found = read_records(CanItEditRecord, DATA, data_dir=data_dir)
-    return {f"CanItEdit/{record.id}": record.before for record in found}
+    records = read_records(CanItEditRecord, DATA, data_dir=data_dir)
+    return {f"CanItEdit/{record.id}": record.before for record in records}
 
 
 # In no suite: its data cannot be downloaded.
-_description = Description(
-    DATA.records, DATA, environment=ENVIRONMENT, group="editing", strategies=("upstream",)
-)
-for _kind in get_args(Kind):
-    _name = f"canitedit-{_kind}"
-    benchmarks.register(_name, _description)(functools.partial(_load, _name, (_kind,)))
-_description = replace(_description, problems=2 * DATA.records)
-benchmarks.register("canitedit", _description)(
-    functools.partial(_load, "canitedit", get_args(Kind))
-)
+_kinds: tuple[Kind, ...] = get_args(Kind)
+for _name, _asked in {"canitedit": _kinds, **{f"canitedit-{k}": (k,) for k in _kinds}}.items():
+    benchmarks.declare(
+        DATA, CanItEditRecord, functools.partial(_build, _asked), _name, group="editing",
+        problems=len(_asked) * DATA.records, environment=ENVIRONMENT, limits=LIMITS,
+        imports=("numpy",), max_tokens=MAX_TOKENS, only_own_strategies=True,
+    )  # fmt: skip

@@ -9,26 +9,46 @@ from __future__ import annotations
 import ast
 import functools
 import warnings
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
-from assay.benchmarks import Description, benchmarks
+from assay.benchmarks import benchmarks
 from assay.benchmarks.bigcodebench import ENVIRONMENT, IMPORTS, LIMITS, MODULE
-from assay.benchmarks.support.pro_prompts import Pair, build_strategies
-from assay.benchmarks.support.prompt_code import preamble_of
-from assay.benchmarks.support.time_rule import SHORT_TESTS
+from assay.benchmarks.support.declaring import (
+    SHORT_TESTS,
+    PromptBuilder,
+    name_strategies,
+    pin_commit,
+)
+from assay.benchmarks.support.program_code import preamble_of
 from assay.data.test_code import called_functions, code_tests
-from assay.datasets.catalogue import DataFile, pin, read_records
-from assay.types import Benchmark, Problem, Tests
+from assay.datasets.catalogue import DataFile
+from assay.types import Message, Problem, Prompt, PromptForm, Tests
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from assay.progress import Announce
-
+Pairs = Mapping[str, tuple[str, str]]  # the beginnings of a problem's two functions, by task
 PUBLISHED = "2024-12-30"
 MAX_TOKENS = 4096  # upstream's. 512 cuts a tenth of a 1.5B model's answers to HumanEval Pro off
+# The texts ``upstream`` and ``upstream-cot`` are those of CodeEval-Pro (MIT licence).
+STOP = ("\n```", "\nif __name__")
+SYSTEM = (
+    "You are an exceptionally intelligent coding assistant that consistently delivers accurate and "
+    "reliable responses to user instructions."
+)
+BOTH = (
+    "Write a solution of python file to the following problems, the solution of the second problem "
+    "requires single or multiple calls to the first solution."
+)
+STEPWISE = "Let's think step by step.\n"
+PLAIN = (
+    "Write both of these Python functions. The second one calls the first. Answer with the whole "
+    "file in one Python code block."
+)
+PLAN = (
+    "Write both of these Python functions. The second one calls the first. Before you write code, "
+    "plan in short steps how the first function works, and how the second uses it. Then give the "
+    "whole file in one Python code block."
+)
 # The numbers of MBPP+'s tasks, in the order of MBPP Pro's.
 MBPP_NUMBERS = (
     2, 3, 4, 6, 7, 8, 9, 11, 12, 14, 16, 17, 18, 19, 20, 56, 57, 58, 59, 61, 62, 63, 64, 65, 66,
@@ -64,23 +84,12 @@ class CodeEvalProRecord:
     test_code: str
 
 
-def _pin(name: str, records: int, size: int, sha256: str, records_sha256: str) -> DataFile:
-    return pin(
-        DataFile(
-            name=name.replace("_", "-"),
-            path=f"codeeval-pro/{name}.json.gz",
-            version="36f292ea",
-            licence="MIT",
-            records=records,
-            sha256=sha256,
-            records_sha256=records_sha256,
-            urls=(
-                "https://raw.githubusercontent.com/CodeEval-Pro/CodeEval-Pro/"
-                f"36f292eafc597b38535fbc8b4aafea8e5c654e3c/dataset/{name}.json",
-            ),
-            size=size,
-        )
-    )
+def _pin(name: str, records: int, size: int, *digests: str) -> DataFile:
+    return pin_commit(
+        "CodeEval-Pro/CodeEval-Pro", "36f292eafc597b38535fbc8b4aafea8e5c654e3c",
+        f"dataset/{name}.json", *digests, name=name.replace("_", "-"),
+        path=f"codeeval-pro/{name}.json.gz", records=records, size=size,
+    )  # fmt: skip
 
 
 HUMANEVAL_PRO = _pin(
@@ -100,9 +109,9 @@ BIGCODEBENCH_LITE_PRO = _pin(
 )  # fmt: skip
 
 
-def _problem(record: CodeEvalProRecord, task_id: str, cluster: str, tests: Tests) -> Problem:
+def _problem(record: CodeEvalProRecord, prefix: str, cluster: str, tests: Tests) -> Problem:
     return Problem(
-        task_id=task_id,
+        task_id=f"{prefix}/{str(record.id).rpartition('/')[2]}",
         prompt=f"{record.raw_problem.strip()}\n",  # what a base model continues
         reference=_reference(record),
         tests=tests,
@@ -112,23 +121,20 @@ def _problem(record: CodeEvalProRecord, task_id: str, cluster: str, tests: Tests
 
 
 def _humaneval_problem(record: CodeEvalProRecord) -> Problem:
-    number = record.id
-    return _problem(record, f"HumanEvalPro/{number}", f"HumanEval/{number}", _code_tests(record))
+    return _problem(record, "HumanEvalPro", f"HumanEval/{record.id}", _code_tests(record))
 
 
 def _mbpp_problem(record: CodeEvalProRecord) -> Problem:
     number = MBPP_NUMBERS[int(str(record.id))]
-    return _problem(record, f"MbppPro/{record.id}", f"Mbpp/{number}", _code_tests(record))
+    return _problem(record, "MbppPro", f"Mbpp/{number}", _code_tests(record))
 
 
 def _library_problem(record: CodeEvalProRecord) -> Problem:
     # Data frames and plots are not plain data, so the tests share the program's interpreter.
-    preamble = f"{MODULE}{_prompt_code(record)}\n"
-    tests = Tests(
-        _entry_point(record), record.test_code, preamble, prompt_code=preamble.removeprefix(MODULE)
-    )
-    number = str(record.id).partition("/")[2]
-    return _problem(record, f"BigCodeBenchLitePro/{number}", str(record.id), tests)
+    prompt_code = f"{_prompt_code(record)}\n"
+    entry_point, preamble = _entry_point(record), f"{MODULE}{prompt_code}"
+    tests = Tests(entry_point, record.test_code, preamble, prompt_code=prompt_code)
+    return _problem(record, "BigCodeBenchLitePro", str(record.id), tests)
 
 
 def _code_tests(record: CodeEvalProRecord) -> Tests:
@@ -159,40 +165,56 @@ def _parse(code: str) -> ast.Module:
         return ast.parse(code)
 
 
-def _load(
-    data: DataFile,
-    make: Callable[[CodeEvalProRecord], Problem],
-    announce: Announce,
-    data_dir: Path | None,
-) -> Benchmark:
-    found = read_records(CodeEvalProRecord, data, announce, data_dir)
-    problems = tuple(map(make, found))
-    pairs = {
-        problem.task_id: Pair(record.raw_problem.strip(), record.new_problem.strip())
-        for problem, record in zip(problems, found, strict=True)
+def _build(
+    make: Callable[[CodeEvalProRecord], Problem], records: list[CodeEvalProRecord]
+) -> dict[str, Any]:
+    """Return the problems and strategies. A base model gets upstream's texts, which show both."""
+    problems = tuple(map(make, records))
+    pairs: Pairs = {
+        problem.task_id: (record.raw_problem.strip(), record.new_problem.strip())
+        for problem, record in zip(problems, records, strict=True)
     }
-    benchmark = Benchmark(
-        name=data.name,
-        version=data.version,
-        data_sha256=data.sha256,
-        problems=problems,
-        strategies=build_strategies(pairs),
-        only_own_strategies=True,
-        max_tokens=MAX_TOKENS,
+    upstream, stepwise = (
+        functools.partial(_ask_upstream, pairs, before) for before in ("", STEPWISE)
     )
-    if data is BIGCODEBENCH_LITE_PRO:
-        return replace(benchmark, limits=LIMITS, imports=IMPORTS, environment=ENVIRONMENT)
-    return replace(benchmark, time_rule=SHORT_TESTS)
+    strategies = name_strategies(
+        standard=functools.partial(_ask, pairs, PLAIN, upstream),
+        scot=functools.partial(_ask, pairs, PLAN, stepwise),
+        upstream=upstream,
+        upstream_cot=stepwise,
+    )
+    return {"problems": problems, "strategies": strategies}
 
 
-for _data, _make, _environment in (
-    (HUMANEVAL_PRO, _humaneval_problem, ""),
-    (MBPP_PRO, _mbpp_problem, ""),
-    (BIGCODEBENCH_LITE_PRO, _library_problem, ENVIRONMENT),
+def _ask_upstream(pairs: Pairs, before: str, problem: Problem, form: PromptForm) -> Prompt:
+    first, second = pairs[problem.task_id]
+    question = f"@@ Instruction\n{BOTH}\n```python\n{first}\n{second}\n```\n"
+    if form == "text":
+        answer = f"{before}```python\n{first}\n"
+        return Prompt(text=f"{SYSTEM}\n{question}\n@@ Response\n{answer}", stop=STOP)
+    question = f"\n{question}@@ Response\n{before}"
+    return Prompt(messages=(Message("system", SYSTEM), Message("user", question)))
+
+
+def _ask(
+    pairs: Pairs, words: str, base: PromptBuilder, problem: Problem, form: PromptForm
+) -> Prompt:
+    if form == "text":
+        return base(problem, form)
+    first, second = pairs[problem.task_id]
+    question = f"{words}\n\n```python\n{first}\n\n\n{second}\n```"
+    return Prompt(messages=(Message("user", question),))
+
+
+_SHORT: dict[str, Any] = {"suites": ("fresh", "full"), "time_rule": SHORT_TESTS}
+_LIBRARIES = {"suites": ("full",), "limits": LIMITS, "imports": IMPORTS, "environment": ENVIRONMENT}
+for _data, _make, _settings in (
+    (HUMANEVAL_PRO, _humaneval_problem, _SHORT),
+    (MBPP_PRO, _mbpp_problem, _SHORT),
+    (BIGCODEBENCH_LITE_PRO, _library_problem, _LIBRARIES),
 ):
-    _description = Description(
-        _data.records, _data, environment=_environment, group="harder twins",
-        suites=("full",) if _environment else ("fresh", "full"),
-        strategies=("upstream", "upstream-cot"),
+    benchmarks.declare(
+        _data, CodeEvalProRecord, functools.partial(_build, _make), group="harder twins",
+        upstream=("upstream", "upstream-cot"), only_own_strategies=True, max_tokens=MAX_TOKENS,
+        **_settings,
     )  # fmt: skip
-    benchmarks.register(_data.name, _description)(functools.partial(_load, _data, _make))

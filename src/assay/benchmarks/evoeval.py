@@ -8,21 +8,16 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
-from assay.benchmarks import Description, benchmarks
-from assay.benchmarks.support.evalplus import LIMITS
+from assay.benchmarks import benchmarks
+from assay.benchmarks.support.declaring import name_strategies, per_record
+from assay.benchmarks.support.evalplus import LIMITS, encode_inputs
 from assay.benchmarks.support.evoeval_oracles import MATCHER, READ_ARGUMENTS, SPECIAL
-from assay.benchmarks.support.prompt_code import preamble_of
-from assay.data import codec, plain
-from assay.datasets.catalogue import DataFile, pin, read_records
-from assay.types import Benchmark, Cases, Message, Problem, Prompt, PromptForm, Strategy, Tests
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from typing import Any
-
-    from assay.progress import Announce
+from assay.benchmarks.support.program_code import preamble_of
+from assay.data import codec
+from assay.datasets.catalogue import DataFile, pin
+from assay.types import Cases, Message, Problem, Prompt, PromptForm, Tests
 
 VERSION, PUBLISHED = "v0.1.0", "2024-03-28"
 SOURCES = (
@@ -80,35 +75,6 @@ class EvoEvalRecord:
     p1: str = ""  # of two problems that are combined, the first
 
 
-def _pin(name: str) -> DataFile:
-    records, size, sha256, records_sha256 = PINS[name]
-    return pin(
-        DataFile(
-            name=f"evoeval-{name.replace('_', '-')}",
-            path=f"evoeval/EvoEval_{name}.jsonl.gz",
-            version=VERSION,
-            licence="Apache-2.0",
-            records=records,
-            sha256=sha256,
-            records_sha256=records_sha256,
-            urls=tuple(f"{source}/EvoEval_{name}.jsonl.gz" for source in SOURCES),
-            size=size,
-        )
-    )
-
-
-def _load(name: str, data: DataFile, announce: Announce, data_dir: Path | None) -> Benchmark:
-    found = read_records(EvoEvalRecord, data, announce, data_dir)
-    return Benchmark(
-        name=data.name,
-        version=data.version,
-        data_sha256=data.sha256,
-        problems=tuple(_problem(name, record) for record in found),
-        limits=LIMITS,
-        strategies={"upstream": Strategy("upstream", 1, _ask)},
-    )
-
-
 def _problem(name: str, record: EvoEvalRecord) -> Problem:
     prompt_code = preamble_of(record.prompt, record.entry_point)
     oracle = SPECIAL.get((name, record.task_id), MATCHER)
@@ -128,14 +94,9 @@ def _tests(record: EvoEvalRecord, oracle: str, prompt_code: str) -> Tests:
         inputs: dict[str, list[Any]] = {"base": list(record.inputs)}
         oracle += READ_ARGUMENTS
     else:
-        groups = {"base": record.base_input, "plus": record.plus_input}
-        inputs = {group: list(map(plain.encode, _list(found))) for group, found in groups.items()}
+        inputs = encode_inputs(record.base_input, record.plus_input)
     cases = Cases(inputs, {}, codec.digest(inputs))
     return Tests(record.entry_point, oracle, prompt_code, "separated", cases, prompt_code)
-
-
-def _list(found: object) -> list[Any]:
-    return found if isinstance(found, list) else []
 
 
 def _ask(problem: Problem, form: PromptForm) -> Prompt:
@@ -150,10 +111,17 @@ def _ask(problem: Problem, form: PromptForm) -> Prompt:
     return Prompt(messages=(Message("user", question),))
 
 
-for _name in PINS:
-    _data = _pin(_name)
-    _suites = ("full",) if _name in REWORDED else ("fresh", "full")
-    _description = Description(
-        _data.records, _data, group="harder twins", suites=_suites, strategies=("upstream",)
-    )
-    benchmarks.register(_data.name, _description)(functools.partial(_load, _name, _data))
+for _name, (_records, _size, _sha256, _records_sha256) in PINS.items():
+    _file = f"EvoEval_{_name}.jsonl.gz"
+    _data = pin(
+        DataFile(
+            f"evoeval-{_name.replace('_', '-')}", f"evoeval/{_file}", VERSION, "Apache-2.0",
+            _records, _sha256, _records_sha256, tuple(f"{source}/{_file}" for source in SOURCES),
+            _size,
+        )
+    )  # fmt: skip
+    benchmarks.declare(
+        _data, EvoEvalRecord, per_record(functools.partial(_problem, _name)), group="harder twins",
+        suites=("full",) if _name in REWORDED else ("fresh", "full"), limits=LIMITS,
+        strategies=name_strategies(upstream=_ask),
+    )  # fmt: skip

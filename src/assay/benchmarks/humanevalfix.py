@@ -9,20 +9,17 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from assay.benchmarks import Description, benchmarks
-from assay.benchmarks.support.prompt_code import preamble_of
-from assay.benchmarks.support.time_rule import SHORT_TESTS
+from assay.benchmarks import benchmarks
+from assay.benchmarks.support.declaring import SHORT_TESTS, name_strategies, pin_commit
+from assay.benchmarks.support.program_code import preamble_of
 from assay.data.test_code import integrity_of
-from assay.datasets.catalogue import DataFile, pin, read_records
-from assay.types import Benchmark, Message, Problem, Prompt, PromptForm, Strategy, Tests
+from assay.datasets.catalogue import read_records
+from assay.types import Message, Problem, Prompt, PromptForm, Tests
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
-
-    from assay.progress import Announce
 
 Kind = Literal["tests", "docs"]
 PUBLISHED = "2023-08-14"
@@ -45,23 +42,15 @@ import string
 from typing import *
 from collections import *
 """
-DATA = pin(
-    DataFile(
-        name="humanevalpack-python",
-        path="humanevalpack/humanevalpack-python.jsonl.gz",
-        version="e17a8f64",
-        licence="MIT",
-        records=164,
-        sha256="b1376d72be4bd016a62ad043d9de3846edb8d63edf1222da802a31330c14c3a7",
-        records_sha256="45d6c11ceba00f9f12ed4b6b112edb21df1cb45927c3c567a3274e7231cde648",
-        urls=(
-            "https://raw.githubusercontent.com/bigcode-project/octopack/"
-            "e17a8f6470264286bc6a52eb8263582083bf3bf6/"
-            "evaluation/create/humaneval-x/data/python/data/humanevalpack.jsonl",
-        ),
-        size=537_907,
-    )
-)
+DATA = pin_commit(
+    "bigcode-project/octopack",
+    "e17a8f6470264286bc6a52eb8263582083bf3bf6",
+    "evaluation/create/humaneval-x/data/python/data/humanevalpack.jsonl",
+    "b1376d72be4bd016a62ad043d9de3846edb8d63edf1222da802a31330c14c3a7",
+    "45d6c11ceba00f9f12ed4b6b112edb21df1cb45927c3c567a3274e7231cde648",
+    name="humanevalpack-python", path="humanevalpack/humanevalpack-python.jsonl.gz", records=164,
+    size=537_907,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,23 +91,16 @@ def _tests(record: HumanEvalFixRecord) -> Tests:
     return Tests(record.entry_point, code, preamble, integrity, prompt_code=prompt_code)
 
 
-def _load(name: str, kind: Kind, announce: Announce, data_dir: Path | None) -> Benchmark:
-    found = read_records(HumanEvalFixRecord, DATA, announce, data_dir)
-    records = {record.task_id: record for record in found}
-    builders: dict[str, Callable[[Problem, PromptForm], Prompt]] = {
-        "standard": _ours(PLAIN, records, kind),
-        "scot": _ours(FIND_FIRST, records, kind),
-        "upstream": functools.partial(_ask_upstream, records, kind),
+def _build(kind: Kind, records: list[HumanEvalFixRecord]) -> dict[str, Any]:
+    by_task = {record.task_id: record for record in records}
+    return {
+        "problems": tuple(_problem(record, kind) for record in records),
+        "strategies": name_strategies(
+            standard=functools.partial(_ask, PLAIN, by_task, kind),
+            scot=functools.partial(_ask, FIND_FIRST, by_task, kind),
+            upstream=functools.partial(_ask_upstream, by_task, kind),
+        ),
     }
-    return Benchmark(
-        name=name,
-        version=DATA.version,
-        data_sha256=DATA.sha256,
-        problems=tuple(_problem(record, kind) for record in found),
-        time_rule=replace(SHORT_TESTS, exempt=SLOW),
-        strategies={name: Strategy(name, 1, build) for name, build in builders.items()},
-        only_own_strategies=True,
-    )
 
 
 def _ask_upstream(
@@ -146,32 +128,37 @@ FIND_FIRST = (
 ANSWER = "Answer with the whole corrected function in one Python code block."
 
 
-def _ours(
-    words: str, records: dict[str, HumanEvalFixRecord], kind: Kind
-) -> Callable[[Problem, PromptForm], Prompt]:
-    def build(problem: Problem, form: PromptForm) -> Prompt:
-        if form == "text":
-            return _ask_upstream(records, kind, problem, form)
-        record = records[problem.task_id]
-        buggy = (record.begin(kind) + record.buggy_solution).strip()
-        question = f"{words} {ANSWER}\n\n```python\n{buggy}\n```"
-        if kind == "tests":
-            question += f"\n\nIt must pass these tests:\n\n```python\n{record.test.strip()}\n```"
-        return Prompt(messages=(Message("user", question),))
-
-    return build
+def _ask(
+    words: str,
+    records: dict[str, HumanEvalFixRecord],
+    kind: Kind,
+    problem: Problem,
+    form: PromptForm,
+) -> Prompt:
+    if form == "text":
+        return _ask_upstream(records, kind, problem, form)
+    record = records[problem.task_id]
+    buggy = (record.begin(kind) + record.buggy_solution).strip()
+    question = f"{words} {ANSWER}\n\n```python\n{buggy}\n```"
+    if kind == "tests":
+        question += f"\n\nIt must pass these tests:\n\n```python\n{record.test.strip()}\n```"
+    return Prompt(messages=(Message("user", question),))
 
 
 def read_buggy_programs(data_dir: Path | None = None) -> dict[str, str]:
     """Return the programs with their bugs, by task."""
-    found = read_records(HumanEvalFixRecord, DATA, data_dir=data_dir)
-    return {record.task_id: record.prompt + record.buggy_solution for record in found}
+    records = read_records(HumanEvalFixRecord, DATA, data_dir=data_dir)
+    return {record.task_id: record.prompt + record.buggy_solution for record in records}
 
 
-_description = Description(DATA.records, DATA, group="repair", strategies=("upstream",))
-for _kind in get_args(Kind):
-    _name = f"humanevalfix-{_kind}"
-    benchmarks.register(_name, _description)(functools.partial(_load, _name, _kind))
-benchmarks.register("humanevalfix", replace(_description, suites=("full",)))(
-    functools.partial(_load, "humanevalfix-tests", "tests")
-)
+_kinds: tuple[Kind, ...] = get_args(Kind)
+for _name, _kind in (
+    *((f"humanevalfix-{kind}", kind) for kind in _kinds),
+    ("humanevalfix", "tests"),
+):
+    benchmarks.declare(
+        DATA, HumanEvalFixRecord, functools.partial(_build, _kind), _name,
+        of=f"humanevalfix-{_kind}", group="repair",
+        suites=("full",) if _name == "humanevalfix" else (), only_own_strategies=True,
+        time_rule=replace(SHORT_TESTS, exempt=SLOW),
+    )  # fmt: skip

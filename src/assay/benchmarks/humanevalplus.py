@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from assay.benchmarks import Description, benchmarks
-from assay.benchmarks.support.evalplus import LIMITS, MATCHER, EvalPlusRecord, case_tests
-from assay.benchmarks.support.evalplus_prompts import FUNCTIONS
-from assay.benchmarks.support.prompt_code import preamble_of
-from assay.datasets.catalogue import DataFile, read_records
+from assay.benchmarks import benchmarks
+from assay.benchmarks.support.declaring import per_record
+from assay.benchmarks.support.evalplus import (
+    FUNCTIONS,
+    LIMITS,
+    MATCHER,
+    EvalPlusRecord,
+    case_tests,
+)
+from assay.benchmarks.support.program_code import preamble_of
 from assay.datasets.pinned import HUMANEVALPLUS, HUMANEVALPLUS_MINI
-from assay.types import Benchmark, Problem
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from assay.progress import Announce
+from assay.types import Problem
 
 # Any zero of the polynomial is right, if the polynomial is small there. Closeness to the
 # reference's zero is not enough: a steep polynomial is not small there. Since Python 3.12, ``sum``
@@ -51,32 +49,6 @@ def value(coefficients, x):
 SPECIAL = {"find_zero": ZERO_MATCHER}
 
 
-@benchmarks.register(
-    "humanevalplus",
-    Description(164, HUMANEVALPLUS, suites=("core", "full"), strategies=("upstream",)),
-)
-def load(announce: Announce, data_dir: Path | None) -> Benchmark:
-    return _benchmark(HUMANEVALPLUS, announce, data_dir)
-
-
-@benchmarks.register(
-    "humanevalplus-mini", Description(164, HUMANEVALPLUS_MINI, strategies=("upstream",))
-)
-def load_mini(announce: Announce, data_dir: Path | None) -> Benchmark:
-    return _benchmark(HUMANEVALPLUS_MINI, announce, data_dir)
-
-
-def _benchmark(data: DataFile, announce: Announce, data_dir: Path | None) -> Benchmark:
-    return Benchmark(
-        name=data.name,
-        version=data.version,
-        data_sha256=data.sha256,
-        problems=tuple(map(_problem, read_records(EvalPlusRecord, data, announce, data_dir))),
-        limits=LIMITS,
-        strategies=FUNCTIONS,
-    )
-
-
 def _problem(record: EvalPlusRecord) -> Problem:
     prompt, entry_point = record.prompt, record.entry_point
     matcher = SPECIAL.get(entry_point, MATCHER)
@@ -86,3 +58,10 @@ def _problem(record: EvalPlusRecord) -> Problem:
         reference=prompt + record.canonical_solution,
         tests=case_tests(record, preamble_of(prompt, entry_point), matcher=matcher),
     )
+
+
+for _data, _suites in ((HUMANEVALPLUS, ("core", "full")), (HUMANEVALPLUS_MINI, ())):
+    benchmarks.declare(
+        _data, EvalPlusRecord, per_record(_problem), suites=_suites, limits=LIMITS,
+        strategies=FUNCTIONS,
+    )  # fmt: skip

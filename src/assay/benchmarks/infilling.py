@@ -9,80 +9,40 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Any
 
-from assay.benchmarks import Description, benchmarks
-from assay.benchmarks.support.prompt_code import preamble_of
-from assay.benchmarks.support.time_rule import SHORT_TESTS
+from assay.benchmarks import benchmarks
+from assay.benchmarks.support.declaring import SHORT_TESTS, name_strategies, pin_commit
+from assay.benchmarks.support.program_code import preamble_of
 from assay.data.test_code import code_tests
-from assay.datasets.catalogue import DataFile, pin, read_records
-from assay.types import Benchmark, Problem, Prompt, PromptForm, Strategy, Tests
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from assay.progress import Announce
+from assay.types import Problem, Prompt, PromptForm, Tests
 
 PUBLISHED = "2022-07-28"
 SLOW = "HumanEval/129"  # as in HumanEval
 RULE = "infill"  # of extraction
-VERSION = "88062ff9"
-SOURCE = (
-    "https://raw.githubusercontent.com/openai/human-eval-infilling/"
-    "88062ff9859c875d04db115b698ed4b0f0395170/data"
-)
-
-
-def _pin(name: str, file: str, records: int, size: int, sha256: str, of_records: str) -> DataFile:
-    return pin(
-        DataFile(
-            name=f"humaneval-infilling-{name}",
-            path=f"infilling/{file}",
-            version=VERSION,
-            licence="MIT",
-            records=records,
-            sha256=sha256,
-            records_sha256=of_records,
-            urls=(f"{SOURCE}/{file}",),
-            size=size,
-        )
-    )
-
-
-SETS = {
-    "single-line": _pin(
-        "single-line",
-        "HumanEval-SingleLineInfilling.jsonl.gz",
-        1033,
-        75_058,
+# Of every set: file, records, bytes, digest of the file, digest of the records.
+PINS = {
+    "single-line": (
+        "SingleLineInfilling", 1033, 75_058,
         "1277073e7ddce163ef68598c2bca777f688a53df99422f097e37362090f88e1f",
         "375735c19f075d472456eb3e12c3a4cc25b2e8f3ad6624292d5def39ed5e84af",
     ),
-    "multi-line": _pin(
-        "multi-line",
-        "HumanEval-MultiLineInfilling.jsonl.gz",
-        5815,
-        170_082,
+    "multi-line": (
+        "MultiLineInfilling", 5815, 170_082,
         "2f341612eee1d35da1357a4f365e0c0b3ba6e2b62eb491e88aaefa4855af0349",
         "c640cf1aa9f20cbc54adfe71b053a6871a5ff53007c52a6df5449898c0126f13",
     ),
-    "random-span": _pin(
-        "random-span",
-        "HumanEval-RandomSpanInfilling.jsonl.gz",
-        1640,
-        89_591,
+    "random-span": (
+        "RandomSpanInfilling", 1640, 89_591,
         "b4f330d8a8ff97bf85d9def497dffcae4d741e506449386a877236e422e33e8d",
         "e35c8cba3041ed885a55bfd7bcf2145d378077b1375eba2edaee03e395d56fc1",
     ),
-    "random-span-light": _pin(
-        "random-span-light",
-        "HumanEval-RandomSpanInfillingLight.jsonl.gz",
-        164,
-        45_730,
+    "random-span-light": (
+        "RandomSpanInfillingLight", 164, 45_730,
         "1432250ecac0cb56e6f97f8faf0970419ef892a98fda7e1f5aa4c4b87209b760",
         "aa4ad14eb6f4f53c21084cd59a9cac1015bef4cbca3e3c85dab29d8bf76ab537",
     ),
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,19 +85,10 @@ def _problem(record: InfillingRecord) -> Problem:
     )
 
 
-def _load(name: str, data: DataFile, announce: Announce, data_dir: Path | None) -> Benchmark:
-    found = read_records(InfillingRecord, data, announce, data_dir)
-    slow = tuple(record.task_id for record in found if record.original == SLOW)
-    return Benchmark(
-        name=name,
-        version=data.version,
-        data_sha256=data.sha256,
-        problems=tuple(map(_problem, found)),
-        time_rule=replace(SHORT_TESTS, exempt=slow),
-        strategies={"standard": Strategy("standard", 1, _ask)},
-        only_own_strategies=True,
-        prompt_form="infill",
-    )
+def _build(records: list[InfillingRecord]) -> dict[str, Any]:
+    slow = tuple(record.task_id for record in records if record.original == SLOW)
+    problems = tuple(map(_problem, records))
+    return {"problems": problems, "time_rule": replace(SHORT_TESTS, exempt=slow)}
 
 
 def _ask(problem: Problem, _form: PromptForm) -> Prompt:
@@ -145,8 +96,14 @@ def _ask(problem: Problem, _form: PromptForm) -> Prompt:
     return Prompt(text=problem.prompt, suffix=problem.suffix)
 
 
-for _set, _data in SETS.items():
-    _name = f"humaneval-infilling-{_set}"
-    benchmarks.register(_name, Description(_data.records, _data, group="infilling"))(
-        functools.partial(_load, _name, _data)
-    )
+for _set, (_file, _records, _size, *_digests) in PINS.items():
+    _path = f"HumanEval-{_file}.jsonl.gz"
+    _data = pin_commit(
+        "openai/human-eval-infilling", "88062ff9859c875d04db115b698ed4b0f0395170", f"data/{_path}",
+        *_digests, name=f"humaneval-infilling-{_set}", path=f"infilling/{_path}", records=_records,
+        size=_size,
+    )  # fmt: skip
+    benchmarks.declare(
+        _data, InfillingRecord, _build, group="infilling", upstream=(), prompt_form="infill",
+        strategies=name_strategies(standard=_ask), only_own_strategies=True,
+    )  # fmt: skip

@@ -11,37 +11,27 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from assay.benchmarks import Description, benchmarks
-from assay.benchmarks.support.methods import CLASS, with_named_arguments
-from assay.benchmarks.support.prompt_code import as_docstring
+from assay.benchmarks import benchmarks
+from assay.benchmarks.support.declaring import name_strategies, pin_commit
+from assay.benchmarks.support.program_code import CLASS, as_docstring, with_named_arguments
 from assay.data import codec, plain
-from assay.datasets.catalogue import DataFile, pin, read_records
 from assay.errors import DataError
-from assay.types import Benchmark, Cases, Limits, Message, Problem, Prompt, Strategy, Tests
+from assay.types import Cases, Limits, Message, Problem, Prompt, Tests
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
-    from assay.progress import Announce
     from assay.types import PromptForm
 
-DATA = pin(
-    DataFile(
-        name="leetcodedataset",
-        path="leetcodedataset/LeetCodeDataset-v0.3.1-test.jsonl.gz",
-        version="v0.3.1",
-        licence="MIT",
-        records=228,
-        sha256="3ae536cb41342076691730b72424fdfb9264f233e05c81bf37b5f7e227ea1853",
-        records_sha256="344bffc0ec8ee90ed490854639c138c0fb32efee5d38fab4dba3eea1ac59de38",
-        urls=(
-            "https://raw.githubusercontent.com/newfacade/LeetCodeDataset/"
-            "182cd19fd53161efd70a1ef074fe1056b659bfa3/data/LeetCodeDataset-v0.3.1-test.jsonl.gz",
-        ),
-        size=1_012_208,
-    )
-)
+DATA = pin_commit(
+    "newfacade/LeetCodeDataset",
+    "182cd19fd53161efd70a1ef074fe1056b659bfa3",
+    "data/LeetCodeDataset-v0.3.1-test.jsonl.gz",
+    "3ae536cb41342076691730b72424fdfb9264f233e05c81bf37b5f7e227ea1853",
+    "344bffc0ec8ee90ed490854639c138c0fb32efee5d38fab4dba3eea1ac59de38",
+    name="leetcodedataset", path="leetcodedataset/LeetCodeDataset-v0.3.1-test.jsonl.gz",
+    version="v0.3.1", records=228, size=1_012_208,
+)  # fmt: skip
 ENVIRONMENT = "leetcode"
 # Two references take more than 20 s on all their cases together, no case of any takes 2 s.
 LIMITS = Limits(cpu_s=200.0, call_cpu_s=10.0, wall_s=400.0, memory_mb=4096)
@@ -67,30 +57,12 @@ class LeetCodeRecord:
     query: str
 
 
-@benchmarks.register(
-    "leetcodedataset",
-    Description(
-        228,
-        DATA,
-        environment=ENVIRONMENT,
-        group="contests",
-        suites=("fresh", "full"),
-        strategies=("upstream",),
-    ),
-)
-def load(announce: Announce, data_dir: Path | None) -> Benchmark:
-    records = read_records(LeetCodeRecord, DATA, announce, data_dir)
+def _build(records: list[LeetCodeRecord]) -> dict[str, Any]:
     queries = {record.task_id: record.query for record in records}
-    return Benchmark(
-        name="leetcodedataset",
-        version=DATA.version,
-        data_sha256=DATA.sha256,
-        problems=tuple(map(_problem, records)),
-        limits=LIMITS,
-        imports=("sortedcontainers", "random", "datetime"),
-        environment=ENVIRONMENT,
-        strategies={"upstream": Strategy("upstream", 1, functools.partial(_ask, queries))},
-    )
+    return {
+        "problems": tuple(map(_problem, records)),
+        "strategies": name_strategies(upstream=functools.partial(_ask, queries)),
+    }
 
 
 def _ask(queries: Mapping[str, str], problem: Problem, form: PromptForm) -> Prompt:
@@ -171,3 +143,9 @@ def _value(node: ast.expr) -> Any:
         case ast.UnaryOp(ast.USub(), ast.Name(name)) if name in CONSTANTS:
             return -CONSTANTS[name]
     return ast.literal_eval(node)
+
+
+benchmarks.declare(
+    DATA, LeetCodeRecord, _build, group="contests", suites=("fresh", "full"), limits=LIMITS,
+    environment=ENVIRONMENT, imports=("sortedcontainers", "random", "datetime"),
+)  # fmt: skip

@@ -19,8 +19,7 @@ from assay.benchmarks.support.livecodebench_files import (
     read_releases,
     releases_of,
 )
-from assay.benchmarks.support.methods import with_positional_arguments
-from assay.benchmarks.support.prompt_code import as_docstring
+from assay.benchmarks.support.program_code import as_docstring, with_positional_arguments
 from assay.types import Benchmark, Limits, Problem, Tests
 
 if TYPE_CHECKING:

@@ -8,31 +8,30 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from assay.benchmarks import Description, benchmarks
-from assay.benchmarks.support.time_rule import SHORT_TESTS
+from assay.benchmarks import benchmarks
+from assay.benchmarks.support.declaring import SHORT_TESTS, name_strategies
 from assay.data.test_code import code_tests, function_under_test
-from assay.datasets.catalogue import DataFile, read_records
 from assay.datasets.pinned import MBPP, MBPP_SANITIZED
-from assay.types import Benchmark, Message, Problem, Prompt, Strategy
+from assay.types import Message, Problem, Prompt
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
-    from assay.benchmarks import Loader
-    from assay.progress import Announce
     from assay.types import PromptForm
 
-TEST = range(11, 511)
 EXAMPLES = (2, 3, 4)  # in the paper's prompts
+ALL = range(1, 975)
+# By name: the benchmark's own name, its file, its tasks, and how many of them the file has.
 SPLITS = {
-    "mbpp": TEST,
-    "mbpp-prompt": range(1, 11),
-    "mbpp-validation": range(511, 601),
-    "mbpp-train": range(601, 975),
-    "mbpp-all": range(1, 975),
+    "mbpp-test": ("mbpp", MBPP, range(11, 511), 500),
+    "mbpp": ("mbpp", MBPP, range(11, 511), 500),
+    "mbpp-prompt": ("mbpp-prompt", MBPP, range(1, 11), 10),
+    "mbpp-validation": ("mbpp-validation", MBPP, range(511, 601), 90),
+    "mbpp-train": ("mbpp-train", MBPP, range(601, 975), 374),
+    "mbpp-all": ("mbpp-all", MBPP, ALL, 974),
+    "mbpp-sanitized": ("mbpp-sanitized", MBPP_SANITIZED, ALL, 427),
 }
 
 
@@ -47,19 +46,6 @@ class MbppRecord:
     prompt: str = ""
     test_setup_code: str = ""
     test_imports: tuple[str, ...] = ()
-
-
-def _loader(name: str, data: DataFile, task_ids: range) -> Loader:
-    def load(announce: Announce, data_dir: Path | None) -> Benchmark:
-        found = read_records(MbppRecord, data, announce, data_dir)
-        problems = tuple(_problem(record) for record in found if record.task_id in task_ids)
-        upstream = Strategy("upstream", 1, functools.partial(_ask, _show_all(found)))
-        return Benchmark(
-            name, data.version, data.sha256, problems, time_rule=SHORT_TESTS,
-            strategies={"upstream": upstream},
-        )  # fmt: skip
-
-    return load
 
 
 def _problem(record: MbppRecord) -> Problem:
@@ -88,7 +74,7 @@ def _show_all(records: Iterable[MbppRecord]) -> dict[str, str]:
     The format is that of the data's README (google-research, Apache licence 2.0). An example is not
     shown before itself.
     """
-    shown: dict[str, str] = {}
+    questions: dict[str, str] = {}
     solved: dict[str, str] = {}
     for record in records:
         words, tests = (record.text or record.prompt).strip(), "\n".join(record.test_list)
@@ -96,18 +82,18 @@ def _show_all(records: Iterable[MbppRecord]) -> dict[str, str]:
             f"You are an expert Python programmer, and here is your task: {words} Your code should "
             f"pass these tests:\n\n{tests}\n[BEGIN]\n"
         )
-        shown[task_id := f"Mbpp/{record.task_id}"] = task
+        questions[task_id := f"Mbpp/{record.task_id}"] = task
         if record.task_id in EXAMPLES:
             solved[task_id] = f"{task}{_unix(record.code)}[DONE]\n"
     return {
         task_id: "".join(text for other, text in solved.items() if other != task_id) + task
-        for task_id, task in shown.items()
+        for task_id, task in questions.items()
     }
 
 
-def _ask(shown: Mapping[str, str], problem: Problem, form: PromptForm) -> Prompt:
+def _ask(questions: Mapping[str, str], problem: Problem, form: PromptForm) -> Prompt:
     """Ask as the paper does, with three solved tasks before the problem: also a chat model."""
-    text = shown[problem.task_id]
+    text = questions[problem.task_id]
     messages = () if form == "text" else (Message("user", text),)
     return Prompt(messages, "" if messages else text, stop=("[DONE]",))
 
@@ -116,12 +102,15 @@ def _unix(code: str) -> str:
     return code.replace("\r\n", "\n") + "\n"
 
 
-benchmarks.register("mbpp-test", Description(len(TEST), MBPP, strategies=("upstream",)))(
-    _loader("mbpp", MBPP, TEST)
-)
-for _name, _task_ids in SPLITS.items():
-    _description = Description(len(_task_ids), MBPP, strategies=("upstream",))
-    benchmarks.register(_name, _description)(_loader(_name, MBPP, _task_ids))
-benchmarks.register(
-    "mbpp-sanitized", Description(MBPP_SANITIZED.records, MBPP_SANITIZED, strategies=("upstream",))
-)(_loader("mbpp-sanitized", MBPP_SANITIZED, SPLITS["mbpp-all"]))
+def _build(task_ids: range, records: list[MbppRecord]) -> dict[str, Any]:
+    return {
+        "problems": tuple(_problem(record) for record in records if record.task_id in task_ids),
+        "strategies": name_strategies(upstream=functools.partial(_ask, _show_all(records))),
+    }
+
+
+for _name, (_own_name, _data, _task_ids, _count) in SPLITS.items():
+    benchmarks.declare(
+        _data, MbppRecord, functools.partial(_build, _task_ids), _name, of=_own_name,
+        problems=_count, time_rule=SHORT_TESTS,
+    )  # fmt: skip

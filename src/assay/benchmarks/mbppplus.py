@@ -4,34 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from assay.benchmarks import Description, benchmarks
-from assay.benchmarks.support.evalplus import LIMITS, SAME, EvalPlusRecord, case_tests
-from assay.benchmarks.support.evalplus_prompts import DOCSTRINGS
-from assay.datasets.catalogue import read_records
+from assay.benchmarks import benchmarks
+from assay.benchmarks.support.declaring import per_record
+from assay.benchmarks.support.evalplus import (
+    DOCSTRINGS,
+    LIMITS,
+    SAME,
+    EvalPlusRecord,
+    case_tests,
+)
 from assay.datasets.pinned import MBPPPLUS
-from assay.types import Benchmark, Problem
+from assay.types import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
-
-    from assay.progress import Announce
 
 Arguments = list[Any]
-
-
-@benchmarks.register(
-    "mbppplus", Description(378, MBPPPLUS, suites=("core", "full"), strategies=("upstream",))
-)
-def load(announce: Announce, data_dir: Path | None) -> Benchmark:
-    return Benchmark(
-        name="mbppplus",
-        version=MBPPPLUS.version,
-        data_sha256=MBPPPLUS.sha256,
-        problems=tuple(map(_problem, read_records(EvalPlusRecord, MBPPPLUS, announce, data_dir))),
-        limits=LIMITS,
-        strategies=DOCSTRINGS,
-    )
 
 
 def _problem(record: EvalPlusRecord) -> Problem:
@@ -69,73 +57,57 @@ SPECIAL = {
 }  # fmt: skip
 
 
-# The original types of inputs: JSON has no tuples, sets and complex numbers.
-def _all_tuples(arguments: Arguments) -> Arguments:
-    return [tuple(a) for a in arguments]
+def _tupled(value: Any) -> Any:
+    """Return lists as tuples, at any depth."""
+    return tuple(map(_tupled, value)) if isinstance(value, list) else value
 
 
-def _lists_of_tuples(arguments: Arguments) -> Arguments:
-    return [[tuple(item) for item in a] for a in arguments]
-
-
-def _tuples_of_tuples(arguments: Arguments) -> Arguments:
-    return [tuple(tuple(item) for item in a) for a in arguments]
-
-
-def _first_list_of_tuples(arguments: Arguments) -> Arguments:
-    return [[tuple(item) for item in arguments[0]], *arguments[1:]]
-
-
-def _first_tuple(arguments: Arguments) -> Arguments:
-    return [tuple(arguments[0]), *arguments[1:]]
-
-
-def _second_tuple(arguments: Arguments) -> Arguments:
-    return [arguments[0], tuple(arguments[1])]
-
-
-def _list_of_sets(arguments: Arguments) -> Arguments:
-    return [[set(item) if isinstance(item, list) and item else {} for item in arguments[0]]]
-
-
-def _float_and_complex(arguments: Arguments) -> Arguments:
-    return [float(arguments[0]), complex(arguments[1])]
-
-
-def _complex(arguments: Arguments) -> Arguments:
-    return [complex(arguments[0])]
-
-
-def _tuple_that_may_hold_tuples(arguments: Arguments) -> Arguments:
-    return [tuple(tuple(i) if isinstance(i, list) else i for i in arguments[0])]
-
-
-def _dict_of_tuples(arguments: Arguments) -> Arguments:
-    return [{key: tuple(value) for key, value in arguments[0].items()}, *arguments[1:]]
-
-
-def _tuples_throughout(arguments: Arguments) -> Arguments:
-    def tupled(value: Any) -> Any:
-        return tuple(map(tupled, value)) if isinstance(value, list) else value
-
-    return [tupled(a) for a in arguments]
-
-
-_TASKS: dict[Callable[[Arguments], Arguments], tuple[int, ...]] = {
-    _all_tuples: (
-        2, 116, 132, 143, 222, 261, 273, 394, 399, 421, 424, 429, 470, 560, 579, 596, 616, 630, 726,
-        740, 744, 809,
+# How inputs get their original types, by task: JSON has no tuples, sets and complex numbers.
+_DECODERS: tuple[tuple[Callable[[Arguments], Arguments], tuple[int, ...]], ...] = (
+    (
+        lambda arguments: [tuple(a) for a in arguments],
+        (
+            2, 116, 132, 143, 222, 261, 273, 394, 399, 421, 424, 429, 470, 560, 579, 596, 616, 630,
+            726, 740, 744, 809,
+        ),
     ),
-    _lists_of_tuples: (63, 64, 70, 94, 120, 237, 272, 299, 400, 409, 417, 438, 473, 614, 780),
-    _tuples_of_tuples: (259, 401, 445),
-    _first_list_of_tuples: (75, 413, 444, 753),
-    _first_tuple: (250, 307, 405, 446, 617, 720, 763, 808),
-    _second_tuple: (106, 750),
-    _list_of_sets: (115,),
-    _float_and_complex: (124,),
-    _complex: (252,),
-    _tuple_that_may_hold_tuples: (278,),
-    _dict_of_tuples: (722,),
-    _tuples_throughout: (580, 615, 791),
-}  # fmt: skip
-DECODERS = {task: decode for decode, tasks in _TASKS.items() for task in tasks}
+    (
+        lambda arguments: [[tuple(item) for item in a] for a in arguments],
+        (63, 64, 70, 94, 120, 237, 272, 299, 400, 409, 417, 438, 473, 614, 780),
+    ),
+    (lambda arguments: [tuple(tuple(item) for item in a) for a in arguments], (259, 401, 445)),
+    (
+        lambda arguments: [[tuple(item) for item in arguments[0]], *arguments[1:]],
+        (75, 413, 444, 753),
+    ),
+    (
+        lambda arguments: [tuple(arguments[0]), *arguments[1:]],
+        (250, 307, 405, 446, 617, 720, 763, 808),
+    ),
+    (lambda arguments: [arguments[0], tuple(arguments[1])], (106, 750)),
+    (
+        lambda arguments: [
+            [set(item) if isinstance(item, list) and item else {} for item in arguments[0]]
+        ],
+        (115,),
+    ),
+    (lambda arguments: [float(arguments[0]), complex(arguments[1])], (124,)),
+    (lambda arguments: [complex(arguments[0])], (252,)),
+    (
+        lambda arguments: [tuple(tuple(i) if isinstance(i, list) else i for i in arguments[0])],
+        (278,),
+    ),
+    (
+        lambda arguments: [
+            {key: tuple(value) for key, value in arguments[0].items()}, *arguments[1:]
+        ],
+        (722,),
+    ),
+    (lambda arguments: [_tupled(a) for a in arguments], (580, 615, 791)),
+)  # fmt: skip
+DECODERS = {task: decode for decode, tasks in _DECODERS for task in tasks}
+
+benchmarks.declare(
+    MBPPPLUS, EvalPlusRecord, per_record(_problem), suites=("core", "full"), limits=LIMITS,
+    strategies=DOCSTRINGS,
+)  # fmt: skip

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay.benchmarks import Description, benchmarks
-from assay.benchmarks.support.mini_problems import PROBLEMS
-from assay.benchmarks.support.prompt_code import preamble_of
-from assay.benchmarks.support.time_rule import SHORT_TESTS
+from assay.benchmarks.support.declaring import SHORT_TESTS
+from assay.benchmarks.support.mini_problems import read_problems
+from assay.benchmarks.support.program_code import preamble_of
 from assay.data import codec
 from assay.data.test_code import code_tests
 from assay.types import Benchmark, Problem
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 TESTED = ("entry_point", "code", "preamble", "integrity", "cases")
 
 
-@benchmarks.register("mini", Description(len(PROBLEMS), package_licence="Apache-2.0"))
+@benchmarks.register("mini", Description(20, package_licence="Apache-2.0"))
 def load(_announce: Announce, _data_dir: Path | None) -> Benchmark:
     problems = tuple(
         Problem(
@@ -29,7 +29,7 @@ def load(_announce: Announce, _data_dir: Path | None) -> Benchmark:
             reference=prompt + body,
             tests=code_tests(entry_point, tests, preamble_of(prompt, entry_point)),
         )
-        for number, (entry_point, prompt, body, tests) in enumerate(PROBLEMS)
+        for number, (entry_point, prompt, body, tests) in enumerate(read_problems())
     )
     data = [_record(problem) for problem in problems]
     return Benchmark(

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+import functools
+from collections.abc import Callable
+from typing import Any
 
 import click
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 MODEL = "Model"
 DATA = "Data"
@@ -38,45 +36,48 @@ VARIABLES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Declaration:
-    """A declared option, which decorates commands."""
-
-    names: tuple[str, ...]
-    settings: dict[str, Any] = field(default_factory=dict)
-    group: str = OTHER
-
-    def __call__(self, command: Any) -> Any:
-        decorate = click.option(*self.names, cls=GroupedOption, group=self.group, **self.settings)
-        return decorate(command)
+Decorator = Callable[[Any], Any]
 
 
-def option(flag: str, *names: str, group: str = OTHER, **settings: Any) -> Declaration:
+def option(
+    flag: str, text: str, name: str = "", *, group: str = OTHER, of: str = "", **settings: Any
+) -> Decorator:
     """Return an option that can also be set as ``ASSAY_<FLAG>``.
 
-    ``group`` is the heading under which a command with many options lists it.
+    ``name`` is the command's parameter if it is not named after the flag, and may begin with more
+    flags. ``group`` is the heading under which a command with many options lists it.
 
-    Options of several commands share that variable only if they mean the same. Others have one
-    with the name of the command: ``envvar="ASSAY_BENCH_SEED"``. Only such names are in help texts.
+    Options of several commands share the variable only if they mean the same. Others have one with
+    the name of the command, ``of``, such as ``ASSAY_BENCH_SEED``. Only those are in help texts.
     """
-    name = flag.split("/")[0].lstrip("-").replace("-", "_")
-    variable = f"ASSAY_{name.upper()}"
-    settings.setdefault("envvar", variable)
+    plain = flag.split("/")[0].lstrip("-").replace("-", "_").upper()
+    variable = f"ASSAY_{plain}"
+    settings.setdefault("envvar", f"ASSAY_{of.upper()}_{plain}" if of else variable)
     settings.setdefault("show_envvar", settings["envvar"] != variable)
     settings.setdefault("show_default", settings.get("default") not in (None, ""))
-    return Declaration((flag, *names), settings, group)
+    return click.option(flag, *name.split(), cls=GroupedOption, group=group, help=text, **settings)
 
 
-def in_group(group: str, *declared: Declaration) -> tuple[Declaration, ...]:
-    """Return options under another heading."""
-    return tuple(dataclasses.replace(one, group=group) for one in declared)
+def switch(flag: str, text: str, name: str = "", **settings: Any) -> Decorator:
+    """Return an option without a value."""
+    return option(flag, text, name, is_flag=True, **settings)
 
 
-def add_options(command: Callable[..., Any], *declared: Declaration) -> Callable[..., Any]:
-    """Add options to a command, in this order."""
-    for one in reversed(declared):
-        command = one(command)
-    return command
+def field_options(kind: type[Any], group: str, **texts: str) -> tuple[Decorator, ...]:
+    """Return the options for fields of a dataclass, by name, with the defaults that it has."""
+    defaults = {field.name: field.default for field in dataclasses.fields(kind)}
+    return tuple(
+        option(
+            f"--{name.replace('_', '-')}", text, group=group, default=defaults[name],
+            is_flag=defaults[name] is False,
+        )
+        for name, text in texts.items()
+    )  # fmt: skip
+
+
+def add_options(*declared: Decorator) -> Decorator:
+    """Return a decorator that adds options to a command, in this order."""
+    return lambda command: functools.reduce(lambda c, one: one(c), reversed(declared), command)
 
 
 class GroupedOption(click.Option):
@@ -94,9 +95,9 @@ class GroupedCommand(click.Command):
         """Write the options of each group under its heading."""
         for heading, options in group_options(self, ctx):
             records = [option.get_help_record(ctx) for option in options]
-            if shown := [record for record in records if record]:
+            if entries := [record for record in records if record]:
                 with formatter.section(heading):
-                    formatter.write_dl(shown)
+                    formatter.write_dl(entries)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write how variables set options."""
@@ -126,7 +127,7 @@ def group_options(
     options = [p for p in command.get_params(context) if isinstance(p, click.Option)]
     if not isinstance(command, GroupedCommand):
         return [("Options", options)]
-    found: dict[str, list[click.Option]] = {group: [] for group in GROUPS}
+    by_group: dict[str, list[click.Option]] = {group: [] for group in GROUPS}
     for option in options:
-        found[option.group if isinstance(option, GroupedOption) else OTHER].append(option)
-    return [(group, members) for group, members in found.items() if members]
+        by_group[option.group if isinstance(option, GroupedOption) else OTHER].append(option)
+    return [(group, members) for group, members in by_group.items() if members]

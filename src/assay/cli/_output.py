@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ import click
 
 from assay.data import codec
 from assay.data.printable import clean_line, clean_text
+from assay.progress import Silent
 
 # Exit code: a result without verdicts on some problems or samples, or a list without some runs.
 INCOMPLETE = 3
@@ -43,7 +45,8 @@ def echo_text(text: str, *, err: bool = False) -> None:
 
 def echo_json(value: Any) -> None:
     """Print one line of ASCII JSON. NaN and infinity become null."""
-    data = codec.to_json(value)
+    many = isinstance(value, list | tuple)
+    data = [codec.to_json(one) for one in value] if many else codec.to_json(value)
     try:
         json.dumps(data, allow_nan=False)
     except ValueError:
@@ -51,9 +54,25 @@ def echo_json(value: Any) -> None:
     click.echo(codec.dumps(data))
 
 
+def echo_result(value: Any, lines: Callable[[], Iterable[Line]], *, as_json: bool) -> None:
+    """Print a command's result as JSON, or as lines for people."""
+    if as_json:
+        echo_json(value)
+    else:
+        echo(*lines())
+
+
 def note(text: str) -> None:
     """Print one line on stderr."""
     echo(text, err=True)
+
+
+class Notes(Silent):
+    """A reporter that prints notes on stderr, and no progress."""
+
+    def note(self, text: str) -> None:
+        """Print one line."""
+        note(text)
 
 
 class LeftOut:

@@ -64,19 +64,19 @@ class GenerationProgress:
         self.began = now if self.began is None else self.began
         self.tokens = max(self.tokens, tokens)
 
-    def add(self, made: Completion, now: float) -> None:
+    def add(self, completion: Completion, now: float) -> None:
         """Add a completion. Without earlier reports, generation began when it was requested."""
-        if made.reused:  # it takes no time
+        if completion.reused:  # it takes no time
             self.total -= 1
             return
-        if made.error is not None:
+        if completion.error is not None:
             self.failed += 1
             return
-        sent = max(self.opened, now - made.inference_ms / 1000)
+        sent = max(self.opened, now - completion.inference_ms / 1000)
         self.began = sent if self.began is None else self.began
         self.stage, self.last = "generating", now
         self.done += 1
-        self.done_tokens += made.tokens_generated
+        self.done_tokens += completion.tokens_generated
         self.tokens = max(self.tokens, self.done_tokens)
 
     @property
@@ -129,7 +129,7 @@ class RunProgress:
 
     total: int
     generation: GenerationProgress
-    judged: int = 0
+    done: int = 0  # samples that are judged
     invalid: int = 0
     executed: int = 0  # new verdicts: neither from an earlier run nor from the cache
     began: float | None = None  # when the first execution began
@@ -148,7 +148,7 @@ class RunProgress:
         self._count(verdict)
 
     def _count(self, verdict: Verdict) -> None:
-        self.judged += 1
+        self.done += 1
         if verdict.status == "invalid":
             self.invalid += 1
             return
@@ -160,7 +160,7 @@ class RunProgress:
 
         Judging that keeps up with generation mostly waits, so its speed so far says nothing.
         """
-        judging, left = None, self.total - self.judged
+        judging, left = None, self.total - self.done
         if self.began is not None:
             judging = seconds_left(self.executed, left, now - self.began)
         if not self.generation.left:
@@ -176,18 +176,18 @@ class RunProgress:
         parts = [wait] if (wait := generation.describe_wait(now)) else []
         if generation.left and not wait:
             parts.append(f"generating {generation.total - generation.left}/{generation.total}")
-        ended = self.judged == self.total
-        parts.append(f"{'' if ended else 'judged '}{self.judged}/{self.total}")
+        ended = self.done == self.total
+        parts.append(f"{'' if ended else 'judged '}{self.done}/{self.total}")
         parts += [self._score(), f"invalid {self.invalid}"]
         left = None if ended else self.seconds_left(now)
         return "  ".join([*parts, *generation.describe_pace(now, left)])
 
     def _score(self) -> str:
         """Return pass@1 so far with its interval."""
-        found = estimate([Tally(task, *counts) for task, counts in self.tallies.items()], 1)
-        if found is None:
+        score = estimate([Tally(task, *counts) for task, counts in self.tallies.items()], 1)
+        if score is None:
             return "pass@1 -"
-        return f"pass@1 {100 * found.value:.1f} % [{100 * found.low:.1f}, {100 * found.high:.1f}]"
+        return f"pass@1 {100 * score.value:.1f} % [{100 * score.low:.1f}, {100 * score.high:.1f}]"
 
 
 @dataclass(slots=True)

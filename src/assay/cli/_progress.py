@@ -18,13 +18,11 @@ from assay.cli._pace import (
     RunProgress,
     StepProgress,
     is_line_due,
-    render_seconds,
 )
 from assay.data.printable import CELL_LIMIT, clean_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
     from assay.types import Completion, Verdict
 
@@ -32,10 +30,11 @@ TICK_S = 1.0
 REFRESH_S = 0.1  # shortest time between updates of the live line: its score takes time to compute
 
 
-class Display:
-    """Print notes and progress on stderr, so that stdout contains only the result.
+class ProgressDisplay:
+    """A ``Reporter`` on stderr, so that stdout contains only the result.
 
-    Progress is a live line on a terminal, elsewhere one line every 30 s even if nothing changes.
+    It displays notes, and the progress of runs, batches and other work of known size. Progress is
+    a live line on a terminal, elsewhere one line every 30 s even if nothing changes.
     """
 
     def __init__(
@@ -44,10 +43,12 @@ class Display:
         *,
         quiet: bool,
         live: bool = True,
+        judges: bool = True,  # whether completions get verdicts
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._title = clean_line(title, CELL_LIMIT)
         self._quiet = quiet
+        self._judges = judges
         self._clock = clock
         self._opened = clock()
         self._last_line: float | None = None
@@ -55,6 +56,9 @@ class Display:
         self._lock = threading.RLock()
         self._closed = threading.Event()
         self._ticker: threading.Thread | None = None
+        self._run: RunProgress | None = None
+        self._batch: BatchProgress | None = None
+        self._step = StepProgress("preparing", clock())
         self._live: Progress | None = None
         self._task: TaskID | None = None
         if live and not quiet and sys.stdout.isatty() and sys.stderr.isatty():
@@ -73,12 +77,7 @@ class Display:
                 self._ticker = ticker
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._closed.set()
         if self._ticker is not None:
             self._ticker.join()
@@ -88,57 +87,6 @@ class Display:
     def note(self, text: str) -> None:
         if not self._quiet:
             note(text)
-
-    def tick(self) -> None:
-        """Update the live line, or print a line if one is due."""
-        if self._quiet:
-            return
-        with self._lock:
-            now = self._clock()
-            done, total, text = self._status(now)
-            if self._live:
-                self._update(done, total, text)
-            elif is_line_due(now, self._opened, self._last_line):
-                self._print(text, now)
-
-    def _status(self, now: float) -> tuple[int, int, str]:
-        """Return the amount done, the total, and the line."""
-        return 0, 0, f"running {render_seconds(now - self._opened)}"
-
-    def _tick_on(self) -> None:
-        while not self._closed.wait(TICK_S):
-            self.tick()
-
-    def _print(self, text: str, now: float) -> None:
-        self._last_line = now
-        note(f"{self._title} {text}" if self._title else text)
-
-    def _update(self, done: int, total: int, text: str) -> None:
-        """Update the live line, if there is one."""
-        if self._live and total:
-            if self._task is None:
-                self._task = self._live.add_task(self._title, text="")
-                self._live.start()
-            self._live.update(self._task, total=total, completed=done, text=clean_line(text))
-
-
-class ProgressDisplay(Display):
-    """A ``Reporter`` that displays runs, batches and other work of known size."""
-
-    def __init__(
-        self,
-        title: str,
-        *,
-        quiet: bool,
-        live: bool = True,
-        judges: bool = True,  # whether completions get verdicts
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        super().__init__(title, quiet=quiet, live=live, clock=clock)
-        self._judges = judges
-        self._run: RunProgress | None = None
-        self._batch: BatchProgress | None = None
-        self._step = StepProgress("preparing", clock())
 
     def preparing(self, what: str, done: int, total: int) -> None:
         with self._lock:
@@ -188,7 +136,7 @@ class ProgressDisplay(Display):
             if run := self._run:
                 now = self._clock()
                 run.judge(verdict, now, cached=cached)
-                if run.judged == run.total and not self._live and not self._quiet:
+                if run.done == run.total and not self._live and not self._quiet:
                     self._print(run.text(now), now)
         self._refresh()
 
@@ -204,9 +152,35 @@ class ProgressDisplay(Display):
             self._refreshed = now
             self.tick()
 
-    def _status(self, now: float) -> tuple[int, int, str]:
-        if run := self._run:
-            return run.judged, run.total, run.text(now)
-        if batch := self._batch:
-            return batch.done, batch.total, batch.text(now)
-        return self._step.done, self._step.total, self._step.text(now)
+    def tick(self) -> None:
+        """Update the live line, or print a line if one is due."""
+        if self._quiet:
+            return
+        with self._lock:
+            now = self._clock()
+            if self._live:
+                self._update(self._live, now)
+            elif is_line_due(now, self._opened, self._last_line):
+                self._print(self._progress.text(now), now)
+
+    def _tick_on(self) -> None:
+        while not self._closed.wait(TICK_S):
+            self.tick()
+
+    def _print(self, text: str, now: float) -> None:
+        self._last_line = now
+        note(f"{self._title} {text}" if self._title else text)
+
+    def _update(self, live: Progress, now: float) -> None:
+        """Update the live line, if there is something to show on it."""
+        progress = self._progress
+        if progress.total:
+            if self._task is None:
+                self._task = live.add_task(self._title, text="")
+                live.start()
+            text = clean_line(progress.text(now))
+            live.update(self._task, total=progress.total, completed=progress.done, text=text)
+
+    @property
+    def _progress(self) -> RunProgress | BatchProgress | StepProgress:
+        return self._run or self._batch or self._step

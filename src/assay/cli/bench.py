@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from assay import models
-from assay.cli._groups import MEASUREMENT, OUTPUT, GroupedCommand
-from assay.cli._options import as_json, model_options, option
-from assay.cli._output import echo, echo_json
-from assay.cli._plots import plot_option, save_plot
+from assay.cli._groups import (
+    MEASUREMENT,
+    OUTPUT,
+    GroupedCommand,
+    add_options,
+    field_options,
+    option,
+)
+from assay.cli._option_sets import model_options
+from assay.cli._options import FILE, as_json, plot_option, save_plot
+from assay.cli._output import echo_result
 from assay.cli._progress import ProgressDisplay
 from assay.data import codec
 from assay.data.writing import check_replaceable, write_whole
@@ -36,39 +43,24 @@ def _batches(_context: click.Context, _parameter: click.Parameter, value: str) -
 
 @click.command(cls=GroupedCommand)
 @click.argument("model", default=models.DEFAULT)
-@option(
-    "--prompt-tokens",
-    group=MEASUREMENT,
-    type=int,
-    default=128,
-    help="Length of every prompt in tokens.",
+@add_options(
+    *field_options(
+        BenchConfig,
+        MEASUREMENT,
+        prompt_tokens="Length of every prompt in tokens.",
+        new_tokens="Maximum tokens per completion.",
+    )
 )
 @option(
-    "--new-tokens", group=MEASUREMENT, type=int, default=128, help="Maximum tokens per completion."
-)
-@option(
-    "--batch",
-    "batches",
-    group=MEASUREMENT,
-    default="1,2,4,8",
-    callback=_batches,
-    help="Batch sizes to measure, separated by commas.",
-)
-@option(
-    "--rounds",
-    group=MEASUREMENT,
-    type=int,
-    default=3,
-    help="Number of rounds to measure, after a warm-up.",
-)
-@option(
-    "--seed", group=MEASUREMENT, type=int, envvar="ASSAY_BENCH_SEED",
-    help="Seed that chooses the prompts. Default: 0, or a new one per run for a server.",
+    "--batch", "Batch sizes to measure, separated by commas.", "batches", group=MEASUREMENT,
+    default="1,2,4,8", callback=_batches,
 )  # fmt: skip
+@option("--rounds", "Number of rounds to measure, after a warm-up.", group=MEASUREMENT, default=3)
 @option(
-    "--output", group=OUTPUT, type=click.Path(path_type=Path, dir_okay=False),
-    envvar="ASSAY_BENCH_OUTPUT", help="JSON file to write the measurements to.",
+    "--seed", "Seed that chooses the prompts. Default: 0, or a new one per run for a server.",
+    group=MEASUREMENT, of="bench", type=int,
 )  # fmt: skip
+@option("--output", "JSON file to write the measurements to.", group=OUTPUT, of="bench", type=FILE)
 @plot_option("tokens per second by batch size")
 @model_options
 @as_json
@@ -91,10 +83,7 @@ def bench(as_json: bool, output: Path | None, plot_path: Path | None, **settings
     if output is not None:
         write_whole(output, codec.pretty(result))
     save_plot(plot_path, lambda: draw_speed_curves((_curve(result),)))
-    if as_json:
-        echo_json(result)
-    else:
-        echo(*_lines(result))
+    echo_result(result, lambda: _lines(result), as_json=as_json)
 
 
 def _prepare(output: Path) -> None:
@@ -111,10 +100,8 @@ def _prepare(output: Path) -> None:
 
 def _curve(result: BenchResult) -> Line:
     spreads = [(batch.sequences, batch.tokens_per_second) for batch in result.figures.batches]
-    return Line(
-        result.model,
-        tuple(Point(n, found.median, found.min, found.max) for n, found in spreads if found),
-    )
+    speeds = (Point(n, spread.median, spread.min, spread.max) for n, spread in spreads if spread)
+    return Line(result.model, tuple(speeds))
 
 
 def _lines(result: BenchResult) -> list[str]:
@@ -144,17 +131,12 @@ def _lines(result: BenchResult) -> list[str]:
     return [*lines, *table(rows)]
 
 
-def _spread(found: Spread | None) -> str:
+def _spread(spread: Spread | None) -> str:
     """Return median, minimum and maximum as ``95.1 [94.0, 96.2]``."""
-    median, low, high = _numbers(found)
-    return "-" if found is None else f"{median} [{low}, {high}]"
+    median, low, high = _numbers(spread)
+    return "-" if spread is None else f"{median} [{low}, {high}]"
 
 
-def _numbers(found: Spread | None) -> tuple[str, str, str]:
-    if found is None:
-        return "-", "-", "-"
-    return _number(found.median), _number(found.min), _number(found.max)
-
-
-def _number(value: float) -> str:
-    return f"{value:,.1f}" if value < 1000 else f"{value:,.0f}"
+def _numbers(spread: Spread | None) -> tuple[str, ...]:
+    values = (None,) * 3 if spread is None else (spread.median, spread.min, spread.max)
+    return tuple("-" if v is None else f"{v:,.{1 if v < 1000 else 0}f}" for v in values)

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from assay import api
-from assay.cli._choices import sandbox_options
-from assay.cli._groups import DATA, JUDGING, FullGroup, GroupedCommand, add_options, in_group
-from assay.cli._options import as_json, data_dir, option
-from assay.cli._output import echo, echo_json
-from assay.cli._problems import problem_options, with_selection
+from assay.cli._groups import JUDGING, FullGroup, GroupedCommand, option
+from assay.cli._option_sets import problem_options
+from assay.cli._options import as_json, data_dir, sandbox_options
+from assay.cli._output import echo_result
 from assay.cli._progress import ProgressDisplay
 from assay.pipeline import JudgeConfig
 from assay.report.benchmarks import render_check, summarize_check
@@ -33,23 +32,16 @@ def benchmark() -> None:
     """
 
 
-def check_options(command: Any) -> Any:
-    """Add the options of a check. The command gets ``problems``, a ProblemSelection."""
-    judging = (
-        option(
-            "--repeat", group=JUDGING, metavar="N", type=int, default=3,
-            help="Number of times to judge every reference, to find flaky tests.",
-        ),
-        *sandbox_options,
-    )  # fmt: skip
-    selected = with_selection(command)
-    selection = in_group(DATA, *problem_options)
-    return add_options(selected, *judging, *selection, data_dir, as_json)
-
-
 @benchmark.command(cls=GroupedCommand)
 @click.argument("name", metavar="FILE|NAME")
-@check_options
+@option(
+    "--repeat", "Number of times to judge every reference, to find flaky tests.", group=JUDGING,
+    metavar="N", default=3,
+)  # fmt: skip
+@sandbox_options
+@problem_options
+@data_dir
+@as_json
 def check(
     name: str, problems: ProblemSelection, repeat: int, as_json: bool, **settings: Any
 ) -> None:
@@ -66,10 +58,7 @@ def check(
     """
     config = JudgeConfig(name, Path(), problems=problems, **settings)
     with ProgressDisplay(name, quiet=as_json) as display:
-        found = api.run_check(config, repeat, display)
-    if as_json:
-        echo_json(render_check(found))
-    else:
-        echo(*summarize_check(found))
-    if found.errors:
+        result = api.run_check(config, repeat, display)
+    echo_result(render_check(result), lambda: summarize_check(result), as_json=as_json)
+    if result.errors:
         click.get_current_context().exit(FAULTY)

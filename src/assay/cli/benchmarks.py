@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 
 from assay.cli._options import as_json, data_dir
-from assay.cli._output import echo, echo_json
-from assay.data import codec
+from assay.cli._output import echo_result
 from assay.report.benchmarks import list_benchmarks, list_own_benchmarks, render_benchmarks
 
 
@@ -31,8 +30,5 @@ def list_all(files: tuple[str, ...], data_dir: Path | None, as_json: bool) -> No
       assay benchmarks
       assay benchmarks ./mine.yaml
     """
-    found = list_own_benchmarks(files) if files else list_benchmarks(data_dir)
-    if as_json:
-        echo_json([codec.to_json(one) for one in found])
-    else:
-        echo(*render_benchmarks(found))
+    listed = list_own_benchmarks(files) if files else list_benchmarks(data_dir)
+    echo_result(listed, lambda: render_benchmarks(listed), as_json=as_json)

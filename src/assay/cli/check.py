@@ -6,8 +6,9 @@ from collections import Counter
 
 import click
 
-from assay.cli._options import as_json, option
-from assay.cli._output import StatusLine, Styled, echo, echo_json
+from assay.cli._groups import option
+from assay.cli._options import as_json
+from assay.cli._output import StatusLine, Styled, echo, echo_result
 from assay.data import codec
 from assay.models import DEFAULT
 from assay.progress import Silent
@@ -20,12 +21,9 @@ COLOURS = {"pass": "green", "fail": "red", "skipped": "yellow"}
 @click.command("check")
 @click.argument("model", default=DEFAULT)
 @option(
-    "--run/--no-run",
-    "run",
+    "--run/--no-run", "Whether to run the model if its file is sound.", "run", of="check",
     default=True,
-    envvar="ASSAY_CHECK_RUN",
-    help="Whether to run the model if its file is sound.",
-)
+)  # fmt: skip
 @as_json
 def check_model(model: str, run: bool, as_json: bool) -> None:
     """Check whether MODEL (.gguf, .apr, a Hugging Face folder, or `default`) is sound.
@@ -50,12 +48,12 @@ def check_model(model: str, run: bool, as_json: bool) -> None:
     line.clear()
     counts = Counter(stage.status for stage in stages)
     sound = not counts["fail"]
-    if as_json:
-        found = [codec.to_json(stage) for stage in stages]
-        echo_json({"model": model, "sound": sound, "stages": found})
-    else:
-        summary = f"{counts['pass']} passed, {counts['fail']} failed, {counts['skipped']} skipped"
-        echo(f"{model} is {'sound' if sound else 'not sound'}: {summary}")
+    summary = f"{counts['pass']} passed, {counts['fail']} failed, {counts['skipped']} skipped"
+    echo_result(
+        {"model": model, "sound": sound, "stages": list(map(codec.to_json, stages))},
+        lambda: [f"{model} is {'sound' if sound else 'not sound'}: {summary}"],
+        as_json=as_json,
+    )
     if not sound:
         click.get_current_context().exit(UNSOUND)
 

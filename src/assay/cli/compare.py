@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from assay import runs
-from assay.cli._options import as_json, margin, option, results_dir
-from assay.cli._output import echo, echo_json
-from assay.cli._plots import plot_option, save_plot
+from assay.cli._groups import switch
+from assay.cli._options import as_json, margin, plot_option, results_dir, save_plot
+from assay.cli._output import echo, echo_result
 from assay.errors import UsageError
-from assay.protocol import Difference
 from assay.report import figures
 from assay.report.comparison import summarize_comparison, summarize_family
 from assay.report.summary import describe_differences, describe_incomplete
-from assay.runs import Result
+from assay.runs import Comparison, Result
 
 
 @click.command()
@@ -24,16 +24,12 @@ from assay.runs import Result
 @click.argument("b")
 @click.argument("more", nargs=-1)
 @margin
-@option(
-    "--unpaired", is_flag=True,
-    help="Compare runs of different problems. This needs many more problems than a paired "
-    "comparison.",
-)  # fmt: skip
+@switch(
+    "--unpaired",
+    "Compare runs of different problems. This needs many more problems than a paired comparison.",
+)
 @results_dir
-@option(
-    "--force", is_flag=True, envvar="ASSAY_COMPARE_FORCE",
-    help="Compare even if the protocols differ, with a warning.",
-)  # fmt: skip
+@switch("--force", "Compare even if the protocols differ, with a warning.", of="compare")
 @plot_option("the differences and their intervals")
 @as_json
 def compare(
@@ -59,36 +55,28 @@ def compare(
         _compare_several(results, margin / 100, force=force, plot_path=plot_path, as_json=as_json)
         return
     first, second = results
-    found = runs.compare(first, second, margin=margin / 100, unpaired=unpaired)
-    _check_protocols(found.protocol_differences, force=force)
-    for warning in describe_incomplete(found, first, second):
-        echo(f"warning: {warning}", err=True)
-    save_plot(plot_path, lambda: figures.draw_comparison(found, first, second))
-    if as_json:
-        echo_json(found)
-    else:
-        echo(*summarize_comparison(found, first, second))
+    comparison = runs.compare(first, second, margin=margin / 100, unpaired=unpaired)
+    _check(comparison, first, second, force=force)
+    save_plot(plot_path, lambda: figures.draw_comparison(comparison, first, second))
+    lines = functools.partial(summarize_comparison, comparison, first, second)
+    echo_result(comparison, lines, as_json=as_json)
 
 
 def _compare_several(
     results: Sequence[Result], margin: float, *, force: bool, plot_path: Path | None, as_json: bool
 ) -> None:
-    found = runs.compare_family(results[0], results[1:], margin=margin)
-    for member, result in zip(found.members, results[1:], strict=True):
-        differing = member.comparison.protocol_differences
-        _check_protocols(differing, force=force, name=result.run)
-        for warning in describe_incomplete(member.comparison, results[0], result):
-            echo(f"warning: {result.run}: {warning}", err=True)
-    save_plot(plot_path, lambda: figures.draw_family(found, results))
-    if as_json:
-        echo_json(found)
-    else:
-        echo(*summarize_family(found, results))
+    family = runs.compare_family(results[0], results[1:], margin=margin)
+    for member, result in zip(family.members, results[1:], strict=True):
+        _check(member.comparison, results[0], result, force=force, name=result.run)
+    save_plot(plot_path, lambda: figures.draw_family(family, results))
+    echo_result(family, lambda: summarize_family(family, results), as_json=as_json)
 
 
-def _check_protocols(found: Sequence[Difference], *, force: bool, name: str = "") -> None:
-    """Raise UsageError for different protocols, or warn of them."""
-    differing = describe_differences(found)
+def _check(
+    comparison: Comparison, first: Result, second: Result, *, force: bool, name: str = ""
+) -> None:
+    """Raise UsageError for different protocols, or warn of them and of missing samples."""
+    differing = describe_differences(comparison.protocol_differences)
     if differing and not force:
         raise UsageError(
             f"{name or 'A and B'}: their protocols differ ({differing}). "
@@ -96,3 +84,5 @@ def _check_protocols(found: Sequence[Difference], *, force: bool, name: str = ""
         )
     if differing:
         echo(f"warning: {name or 'A and B'}: the protocols differ ({differing})", err=True)
+    for warning in describe_incomplete(comparison, first, second):
+        echo(f"warning: {name and f'{name}: '}{warning}", err=True)

@@ -8,9 +8,17 @@ from typing import Any
 import click
 
 from assay import models
-from assay.cli._options import as_json, data_dir, option, text_limit
-from assay.cli._output import echo, echo_json
-from assay.cli._plots import plot_option, save_plot
+from assay.cli._groups import option
+from assay.cli._options import (
+    FILE,
+    as_json,
+    data_dir,
+    device_option,
+    plot_option,
+    save_plot,
+    text_limit,
+)
+from assay.cli._output import echo_result
 from assay.cli._progress import ProgressDisplay
 from assay.data import codec
 from assay.errors import UsageError
@@ -28,41 +36,31 @@ BROKEN = 1
 @click.argument("model", default=models.DEFAULT)
 @option(
     "--hf",
+    "Reference model: a Hugging Face folder or hub id. Default: the same file, run by the "
+    "hf engine.",
     "reference",
     default="",
-    help="Reference model: a Hugging Face folder or hub id. Default: the same file, run by the "
-    "hf engine.",
 )
 @option(
-    "--prompts",
-    metavar="N",
-    type=click.IntRange(1, 20),
-    default=PROMPTS,
-    help="Number of prompts to compare, from the built-in benchmark.",
-)
+    "--prompts", "Number of prompts to compare, from the built-in benchmark.", metavar="N",
+    type=click.IntRange(1, 20), default=PROMPTS,
+)  # fmt: skip
 @option(
     "--dataset",
+    "Text for the perplexities: built-in (6 kB of code), wikitext-2, or a text file.",
     default=BUILT_IN,
-    help="Text for the perplexities: built-in (6 kB of code), wikitext-2, or a text file.",
 )
 @text_limit
 @option(
     "--precision",
+    "Thresholds to apply: same (unquantised weights), 8-bit, 4-bit, or auto, which chooses by "
+    "the model's weights.",
     "kind",
     default="auto",
-    help="Thresholds to apply: same (unquantised weights), 8-bit, 4-bit, or auto, which chooses by "
-    "the model's weights.",
 )
-@option(
-    "--policy",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="YAML file with thresholds. Default: the built-in policy.",
-)
+@option("--policy", "YAML file with thresholds. Default: the built-in policy.", type=FILE)
 @plot_option("the KL divergence by position")
-@option(
-    "--device", type=click.Choice(["auto", "cpu", "cuda"]), default="cpu",
-    help="Device to run MODEL on.",
-)  # fmt: skip
+@device_option("cpu", "Device to run MODEL on.")
 @data_dir
 @as_json
 def compare_hf(
@@ -94,31 +92,28 @@ def compare_hf(
         against = models.open_model(
             reference or f"hf:{path}", EngineOptions(device="cpu", dtype="float32")
         )
-        found = compare(candidate, against, thresholds[kind], text, display, prompts)
-    save_plot(plot_path, lambda: draw_divergence("", found.kl_by_position))
+        parity = compare(candidate, against, thresholds[kind], text, display, prompts)
+    save_plot(plot_path, lambda: draw_divergence("", parity.kl_by_position))
     record: dict[str, Any] = {
         "model": codec.to_json(candidate.identity),
         "reference": codec.to_json(against.identity),
         "precision": kind,
-        **codec.to_json(found),
+        **codec.to_json(parity),
     }
-    if as_json:
-        echo_json(record)
-    else:
-        echo(*_lines(found, kind))
-    if found.decision != "GO":
+    echo_result(record, lambda: _lines(parity, kind), as_json=as_json)
+    if parity.decision != "GO":
         click.get_current_context().exit(BROKEN)
 
 
-def _lines(found: Parity, kind: str) -> list[str]:
-    alike, parted = found.agreement, found.divergence
+def _lines(parity: Parity, kind: str) -> list[str]:
+    alike, parted = parity.agreement, parity.divergence
     lines = [
-        f"tokens        {found.prompts - len(found.token_differences)} of {found.prompts} prompts "
-        "have the same tokens",
+        f"tokens        {parity.prompts - len(parity.token_differences)} of {parity.prompts} "
+        "prompts have the same tokens",
         *(
             f"              {one.prompt!r}: from token {one.position} on {one.candidate}, "
             f"the reference {one.reference}"
-            for one in found.token_differences
+            for one in parity.token_differences
         ),
         f"logits        cosine {alike.cosine_mean:.6f} (least {alike.cosine_min:.6f}), "
         f"max difference {alike.max_abs_difference:.3f}, {alike.positions} positions",
@@ -126,9 +121,9 @@ def _lines(found: Parity, kind: str) -> list[str]:
         f"KL            mean {alike.kl_mean:.3g}, max {alike.kl_max:.3g} nats per token",
         f"greedy texts  {parted.same} of {parted.of} the same; others differ from token "
         + (", ".join(str(at) for at in parted.positions if at is not None) or "-"),
-        f"perplexity    {found.candidate_perplexity:.4f}, the reference "
-        f"{found.reference_perplexity:.4f} ({100 * found.perplexity_gap:+.2f} %)",
+        f"perplexity    {parity.candidate_perplexity:.4f}, the reference "
+        f"{parity.reference_perplexity:.4f} ({100 * parity.perplexity_gap:+.2f} %)",
     ]
-    for one in found.findings:
+    for one in parity.findings:
         lines.append(f"  {one.decision:<7} {one.name}: {one.value:.5g} (bound {one.bound:g})")
-    return [*lines, f"{found.decision} by the thresholds for {kind} weights"]
+    return [*lines, f"{parity.decision} by the thresholds for {kind} weights"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from assay.cli._options import as_json
-from assay.cli._output import StatusLine, echo, echo_json
+from assay.cli._output import StatusLine, echo_result
 from assay.data import codec
 from assay.data.printable import quantity
 from assay.errors import ContractError
@@ -37,14 +37,15 @@ def contracts(files: tuple[Path, ...], as_json: bool) -> None:
         checks += execute(contract)
     line.clear()
     broken = [check for check in checks if not check.ok]
-    if as_json:
-        terms = [contract.terms for contract in loaded]
-        rows = [{"contract": t.contract, "subject": t.subject, "source": t.source} for t in terms]
-        results = list(map(codec.to_json, checks))
-        echo_json({"contracts": rows, "checks": results, "broken": len(broken)})
-    else:
-        echo(*_table(checks))
-        echo(f"{len(loaded)} contracts, {len(checks)} checks, {len(broken)} broken")
+    terms = [contract.terms for contract in loaded]
+    rows = [{"contract": t.contract, "subject": t.subject, "source": t.source} for t in terms]
+    results = list(map(codec.to_json, checks))
+    counts = f"{len(loaded)} contracts, {len(checks)} checks, {len(broken)} broken"
+    echo_result(
+        {"contracts": rows, "checks": results, "broken": len(broken)},
+        lambda: [*_table(checks), counts],
+        as_json=as_json,
+    )
     if broken:
         first = broken[0]
         raise ContractError(

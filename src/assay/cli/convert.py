@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 
 from assay import models
-from assay.cli._options import as_json, option
-from assay.cli._output import echo, echo_json
+from assay.cli._groups import option, switch
+from assay.cli._options import ANY_PATH, as_json
+from assay.cli._output import echo_result
 from assay.cli._progress import ProgressDisplay
 from assay.formats.tensors import FLOATS, QUANTISED
 
@@ -17,17 +18,15 @@ MEGABYTE = 1_000_000
 
 @click.command("convert")
 @click.argument("source")
-@click.argument("target", type=click.Path(path_type=Path))
+@click.argument("target", type=ANY_PATH)
 @option(
     "--dtype",
-    type=click.Choice([*FLOATS, *QUANTISED]),
-    envvar="ASSAY_CONVERT_DTYPE",  # ASSAY_DTYPE is that of generation
-    help="Data type of all weights; q8_0 and other quantised types for .gguf only. Default: the "
+    "Data type of all weights; q8_0 and other quantised types for .gguf only. Default: the "
     "type of each weight in SOURCE.",
+    type=click.Choice([*FLOATS, *QUANTISED]),
+    of="convert",  # ASSAY_DTYPE is that of generation
 )
-@option(
-    "--force", is_flag=True, envvar="ASSAY_CONVERT_FORCE", help="Overwrite TARGET if it exists."
-)
+@switch("--force", "Overwrite TARGET if it exists.", of="convert")
 @as_json
 def convert(source: str, target: Path, dtype: str | None, force: bool, as_json: bool) -> None:
     """Convert the model SOURCE (or `default`) to TARGET: .gguf, .apr, or a Hugging Face folder.
@@ -47,9 +46,7 @@ def convert(source: str, target: Path, dtype: str | None, force: bool, as_json: 
                 "converting, MB:", written // MEGABYTE, total // MEGABYTE
             ),
         )  # fmt: skip
-    if as_json:
-        echo_json(done)
-        return
-    echo(f"{done.target}  {done.format}, {done.tensors} tensors, {done.bytes / 1e6:.1f} MB")
-    for change, count in done.changed.items():
-        echo(f"  {change}{'' if dtype else ', exactly'}: {count}")
+    exactly = "" if dtype else ", exactly"
+    lines = [f"{done.target}  {done.format}, {done.tensors} tensors, {done.bytes / 1e6:.1f} MB"]
+    lines += [f"  {change}{exactly}: {count}" for change, count in done.changed.items()]
+    echo_result(done, lambda: lines, as_json=as_json)

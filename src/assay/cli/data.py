@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from assay.cli._groups import FullGroup
-from assay.cli._options import as_json, data_dir, option
-from assay.cli._output import echo, echo_json, note
+from assay.cli._groups import FullGroup, switch
+from assay.cli._options import as_json, data_dir
+from assay.cli._output import echo, echo_json, echo_result, note
 from assay.cli._progress import ProgressDisplay
 from assay.datasets.catalogue import DataState, choose_files, download_data, find_data, verify_data
 from assay.errors import DataError
@@ -42,17 +42,14 @@ def list_(data_dir: Path | None, as_json: bool) -> None:
     Example:
       assay data list --data path/to/folder
     """
-    found = [find_data(wanted, data_dir) for wanted in choose_files(())]
-    if as_json:
-        echo_json([_describe(one) for one in found])
-        return
+    states = [find_data(wanted, data_dir) for wanted in choose_files(())]
     headings = ("name", "version", "records", "licence", "found")
-    lines = [
+    rows = [
         (f.name, f.version, str(f.records), f.licence, one.path or "not found")
-        for one in found
+        for one in states
         for f in [one.file]
     ]
-    echo(*table([headings, *lines]))
+    echo_result(list(map(_describe, states)), lambda: table([headings, *rows]), as_json=as_json)
 
 
 @data.command()
@@ -71,12 +68,12 @@ def download(names: tuple[str, ...], data_dir: Path | None, as_json: bool) -> No
     for wanted in choose_files(names):
         if not names and wanted.origin:  # has no address, so that its user must get it
             continue
-        found = download_data(wanted, _quiet if as_json else note, data_dir)
-        (fetched if found.path else failed).append(found)
-        if found.path and not as_json:
-            echo(f"{wanted.name}  {found.path}")
+        state = download_data(wanted, (lambda _: None) if as_json else note, data_dir)
+        (fetched if state.path else failed).append(state)
+        if state.path and not as_json:
+            echo(f"{wanted.name}  {state.path}")
     if as_json:
-        echo_json([_describe(one) for one in fetched])
+        echo_json(list(map(_describe, fetched)))
     if len(failed) > 1:
         for one in failed:
             note(one.detail)
@@ -90,7 +87,7 @@ def download(names: tuple[str, ...], data_dir: Path | None, as_json: bool) -> No
 
 @data.command("verify")
 @names
-@option("--run-references", is_flag=True, help="Also run and judge every reference solution.")
+@switch("--run-references", "Also run and judge every reference solution.")
 @data_dir
 @as_json
 def verify_(
@@ -105,30 +102,30 @@ def verify_(
     Example:
       assay data verify
     """
-    found = [verify_data(wanted, data_dir) for wanted in choose_files(names)]
+    states = [verify_data(wanted, data_dir) for wanted in choose_files(names)]
     references: dict[str, dict[str, str]] = {}
-    for one in found if run_references else ():
+    for one in states if run_references else ():
         if one.state == "ok":
             with ProgressDisplay(one.file.name, quiet=as_json) as display:
                 references[one.file.name] = check_data_references(one.file.name, data_dir, display)
     if as_json:
-        echo_json([_describe_verified(one, references.get(one.file.name)) for one in found])
+        echo_json([_describe_verified(one, references.get(one.file.name)) for one in states])
     else:
-        echo(*table([(one.file.name, one.state, one.detail or one.path or "") for one in found]))
+        echo(*table([(one.file.name, one.state, one.detail or one.path or "") for one in states]))
         for name, reasons in references.items():
             echo(*_describe_references(name, reasons))
-    if any(one.state == "damaged" for one in found):
+    if any(one.state == "damaged" for one in states):
         click.get_current_context().exit(DAMAGED)
 
 
-def _describe(found: DataState) -> dict[str, object]:
+def _describe(state: DataState) -> dict[str, object]:
     fields = ("name", "version", "records", "licence", "sha256")
-    return {field: getattr(found.file, field) for field in fields} | {"path": found.path}
+    return {field: getattr(state.file, field) for field in fields} | {"path": state.path}
 
 
-def _describe_verified(found: DataState, references: dict[str, str] | None) -> dict[str, object]:
-    row = _describe(found)
-    row |= {"state": found.state, "path": row.pop("path"), "detail": found.detail}
+def _describe_verified(state: DataState, references: dict[str, str] | None) -> dict[str, object]:
+    row = _describe(state)
+    row |= {"state": state.state, "path": row.pop("path"), "detail": state.detail}
     return row if references is None else row | {"references": references}
 
 
@@ -137,7 +134,3 @@ def _describe_references(name: str, reasons: dict[str, str]) -> Iterator[str]:
         passing = sum(not reason for reason in reasons.values())
         yield f"{name}: {passing} of {len(reasons)} references pass"
         yield from (f"  {task_id}: {reason}" for task_id, reason in reasons.items() if reason)
-
-
-def _quiet(_: str) -> None:
-    pass

@@ -8,8 +8,7 @@ import click
 
 from assay.cli._groups import FullGroup
 from assay.cli._options import as_json
-from assay.cli._output import echo, echo_json, note
-from assay.data import codec
+from assay.cli._output import echo, echo_json, echo_result, note
 from assay.data.printable import quantity
 from assay.errors import UsageError
 from assay.report.text import table
@@ -60,12 +59,9 @@ def list_all(as_json: bool) -> None:
       assay env list
     """
     states = environments.states()
-    if as_json:
-        echo_json([codec.to_json(state) for state in states])
-        return
     rows = [("environment", "state", "MB", "folder")]
     rows += [(s.name, s.state, str(s.size_mb or "-"), s.folder) for s in states]
-    echo(*table(rows))
+    echo_result(states, lambda: table(rows), as_json=as_json)
 
 
 @env.command()
@@ -82,23 +78,16 @@ def python(version: str, as_json: bool) -> None:
       assay env python
       assay env python 3.11
     """
-    found = [interpreters.install(version, note)] if version else interpreters.discover()
+    pythons = [interpreters.install(version, note)] if version else interpreters.discover()
     if as_json:
-        echo_json([codec.to_json(one) for one in found])
+        echo_json(pythons)
     elif version:
-        echo(f"Python {found[0].version} is ready: {found[0].path}")
+        echo(f"Python {pythons[0].version} is ready: {pythons[0].path}")
     else:
         default = os.path.realpath(interpreters.choose().path)
+        marks = ["default" if os.path.realpath(one.path) == default else "" for one in pythons]
         rows = [("Python", "found by", "path", "")]
-        rows += [
-            (
-                one.version,
-                one.source,
-                one.path,
-                "default" if os.path.realpath(one.path) == default else "",
-            )
-            for one in found
-        ]
+        rows += [(p.version, p.source, p.path, m) for p, m in zip(pythons, marks, strict=True)]
         echo(*table(rows))
 
 

@@ -8,20 +8,24 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from assay import api, runs
-from assay.cli._choices import MODEL_HELP, STRATEGIES, list_choices
-from assay.cli._cluster import open_site
-from assay.cli._cluster import ray as ray_option
-from assay.cli._groups import GPU_CHECKS, MEASUREMENT, MODEL, PROMPT, GroupedCommand
-from assay.cli._options import (
-    judging_options,
-    margin,
-    model_options,
+from assay.cli._groups import (
+    GPU_CHECKS,
+    MEASUREMENT,
+    MODEL,
+    PROMPT,
+    GroupedCommand,
     option,
+    switch,
+)
+from assay.cli._option_sets import (
+    judging_options,
+    model_options,
     prompt_options,
     sampling_options,
 )
-from assay.cli._output import INCOMPLETE, echo, echo_json
-from assay.cli._progress import ProgressDisplay
+from assay.cli._options import ENGINES, STRATEGIES, list_choices, margin, open_site, parity_gate
+from assay.cli._options import ray as ray_option
+from assay.cli._output import INCOMPLETE, echo, echo_json, echo_result
 from assay.cli.suite import show_suite
 from assay.data import codec
 from assay.errors import RunError, UsageError
@@ -33,7 +37,6 @@ from assay.runs.marks import require_publishable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from assay.runs import Result
 
@@ -48,48 +51,49 @@ class ModelReferences(click.ParamType[str]):
 @click.command("eval", cls=GroupedCommand)
 @click.argument("benchmark", nargs=-1, required=True, metavar="BENCHMARK...")
 @option(
-    "--model", group=MODEL, default=("default",), multiple=True, type=ModelReferences(),
-    show_default="default", help=f"{MODEL_HELP} Can be repeated.",
+    "--model",
+    "Model file, Hugging Face folder, ENGINE:REFERENCE such as hf:OWNER/NAME, or default for the "
+    f"built-in model. Engines: {', '.join(ENGINES)}. Can be repeated.",
+    group=MODEL, default=("default",), multiple=True, type=ModelReferences(),
+    show_default="default",
 )  # fmt: skip
 @sampling_options
 @prompt_options
 @option(
     "--prompt-strategy",
-    group=PROMPT,
-    default="default",
-    help=f"Prompt strategy: {list_choices(STRATEGIES)}; all evaluates and compares all of them. "
+    f"Prompt strategy: {list_choices(STRATEGIES)}; all evaluates and compares all of them. "
     "upstream and upstream-cot are the prompts of the benchmark's authors, if it has them. default "
     "is the benchmark's own choice, which reproduces published scores.",
+    group=PROMPT,
+    default="default",
 )
-@option(
-    "--publishable", group=GPU_CHECKS, is_flag=True,
-    help="Fail unless all problems were judged, and a GPU that passed the parity gate made all "
+@switch(
+    "--publishable",
+    "Fail unless all problems were judged, and a GPU that passed the parity gate made all "
     "completions.",
-)  # fmt: skip
-@option(
-    "--parity-gate/--no-parity-gate",
-    "parity_gate",
     group=GPU_CHECKS,
-    default=True,
-    help="Whether to compare GPU and CPU logits first, once per model and device.",
+)
+@parity_gate
+@option(
+    "--until",
+    "Add samples in rounds until the comparison with --against is decided. --n-samples sets "
+    "the maximum. Default: the number of samples of the baseline.",
+    group=MEASUREMENT,
+    type=click.Choice(["decided"]),
 )
 @option(
-    "--until", group=MEASUREMENT, type=click.Choice(["decided"]),
-    help="Add samples in rounds until the comparison with --against is decided. --n-samples sets "
-    "the maximum. Default: the number of samples of the baseline.",
-)  # fmt: skip
-@option(
-    "--against", group=MEASUREMENT, default="", metavar="RUN",
-    help="Baseline for --until: a results file, or the name of a run as listed by `assay history`.",
+    "--against",
+    "Baseline for --until: a results file, or the name of a run as listed by `assay history`.",
+    group=MEASUREMENT, default="", metavar="RUN",
 )  # fmt: skip
 @margin
 @ray_option
 @model_options
 @judging_options
 def evaluate(
-    benchmark: tuple[str, ...], model: tuple[str, ...], results_dir: Path, resume: bool,
-    as_json: bool, publishable: bool, parity_gate: bool, until: str | None, against: str,
-    margin: float, ray: str, **settings: Any,
+    benchmark: tuple[str, ...], model: tuple[str, ...], resume: bool, as_json: bool,
+    publishable: bool, parity_gate: bool, until: str | None, against: str, margin: float, ray: str,
+    **settings: Any,
 ) -> None:  # fmt: skip
     """Evaluate a model on BENCHMARK: generate, execute in the sandbox, score.
 
@@ -112,7 +116,7 @@ def evaluate(
     if (until is None) != (not against):
         raise UsageError("--until and --against: belong together. Give both, or neither.")
     config = EvalConfig(
-        benchmark=benchmark[0], model=model[0], results_dir=results_dir, fresh=not resume,
+        benchmark=benchmark[0], model=model[0], fresh=not resume,
         until=Until(against, margin / 100) if until else None, **settings,
     )  # fmt: skip
     if len(benchmark) > 1 or len(model) > 1:
@@ -121,20 +125,14 @@ def evaluate(
         if len(model) > 1 and config.engine.name:
             raise UsageError("--name: applies to one model. To name several, write a suite file.")
         suite = suite_of(config, benchmark, model)
-        with (
-            ProgressDisplay("eval", quiet=as_json) as display,
-            open_site(ray, display) as site,
-        ):
+        with open_site("eval", ray, quiet=as_json) as (display, site):
             base = dataclasses.replace(config, site=site)
             done = api.evaluate_suite(
                 suite, base, display, publishable=publishable, parity_gate=parity_gate
             )
         show_suite(done, as_json=as_json, publishable=publishable)
         return
-    with (
-        ProgressDisplay(config.benchmark, quiet=as_json) as display,
-        open_site(ray, display) as site,
-    ):
+    with open_site(config.benchmark, ray, quiet=as_json) as (display, site):
         results = api.run_evaluation(
             dataclasses.replace(config, site=site), display, publishable=publishable,
             parity_gate=parity_gate,
@@ -169,10 +167,7 @@ def show_all(results: Sequence[Result], *, as_json: bool) -> None:
 
 def show(result: Result, *, as_json: bool) -> None:
     """Print a result. Raise RunError if no sample could be judged."""
-    if as_json:
-        echo_json(runs.render_result(result))
-    else:
-        echo(*summarize(result))
+    echo_result(runs.render_result(result), lambda: summarize(result), as_json=as_json)
     if not result.pass_at:
         raise RunError(
             f"{result.path}: no sample could be judged. See verdicts.jsonl in the run's folder."

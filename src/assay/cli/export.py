@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from assay import runs
-from assay.cli._options import data_dir, option, results_dir
+from assay.cli._groups import option
+from assay.cli._options import ANY_PATH, data_dir, results_dir
 from assay.cli._output import INCOMPLETE, echo
 from assay.data.printable import quantity
 from assay.report.export import FORMATS
@@ -18,16 +19,10 @@ from assay.report.text import describe_gap
 @click.command()
 @click.argument("run")
 @option(
-    "--format",
-    "form",
-    type=click.Choice(list(FORMATS)),
+    "--format", "Harness whose file format to write.", "form", type=click.Choice(list(FORMATS)),
     required=True,
-    help="Harness whose file format to write.",
-)
-@option(
-    "--output", type=click.Path(path_type=Path), required=True, envvar="ASSAY_EXPORT_OUTPUT",
-    help="Samples file or folder to write.",
 )  # fmt: skip
+@option("--output", "Samples file or folder to write.", of="export", type=ANY_PATH, required=True)
 @results_dir
 @data_dir
 def export(run: str, form: str, output: Path, results_dir: Path, data_dir: Path | None) -> None:

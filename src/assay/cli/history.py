@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from assay.cli._options import as_json, option, results_dir
+from assay.cli._groups import option, switch
+from assay.cli._options import as_json, plot_option, results_dir, save_plot
 from assay.cli._output import LeftOut, echo, echo_json, echo_text
-from assay.cli._plots import plot_option, save_plot
 from assay.report import figures
 from assay.report.history import history_csv, history_table
 from assay.runs import RunFilter, list_runs
@@ -21,36 +21,22 @@ if TYPE_CHECKING:
 
 @click.command()
 @results_dir
-@option(
-    "--model", default="", envvar="ASSAY_HISTORY_MODEL",
-    help="List only models whose name contains this text.",
-)  # fmt: skip
-@option(
-    "--benchmark", default="", envvar="ASSAY_HISTORY_BENCHMARK",
-    help="List only runs of this benchmark.",
-)  # fmt: skip
+@option("--model", "List only models whose name contains this text.", of="history", default="")
+@option("--benchmark", "List only runs of this benchmark.", of="history", default="")
 @option(
     "--since",
+    "List only runs since a date, such as 2026-11-01, or since N days ago, such as 7d.",
     default="",
     metavar="DATE|Nd",
-    help="List only runs since a date, such as 2026-11-01, or since N days ago, such as 7d.",
 )
-@option(
-    "--limit", metavar="N", type=click.IntRange(min=1), default=50, help="Maximum number of runs."
-)
-@option("--csv", "as_csv", is_flag=True, help="Print comma-separated values with all columns.")
+@option("--limit", "Maximum number of runs.", metavar="N", type=click.IntRange(min=1), default=50)
+@switch("--csv", "Print comma-separated values with all columns.", "as_csv")
 @plot_option("the scores of one benchmark over time")
 @as_json
 def history(
-    results_dir: Path,
-    model: str,
-    benchmark: str,
-    since: str,
-    limit: int,
-    as_csv: bool,
-    plot_path: Path | None,
-    as_json: bool,
-) -> None:
+    results_dir: Path, limit: int, as_csv: bool, plot_path: Path | None, as_json: bool,
+    **wanted: str,
+) -> None:  # fmt: skip
     """List the runs of a results folder, newest first.
 
     Settings are shown only if the runs differ in them.
@@ -60,10 +46,10 @@ def history(
       assay history --results-dir results
       assay history --model qwen --benchmark humaneval --since 7d
     """
-    wanted = RunFilter(model, benchmark, since)
+    admits = RunFilter(**wanted).admits
     left_out = LeftOut()
-    found = list_runs(results_dir, left_out.warn)
-    runs = check_runs(itertools.islice(filter(wanted.admits, found), limit), left_out.warn)
+    every = list_runs(results_dir, left_out.warn)
+    runs = check_runs(itertools.islice(filter(admits, every), limit), left_out.warn)
     save_plot(plot_path, lambda: figures.draw_runs(runs))
     if as_json:
         echo_json([run.to_json() for run in runs])
@@ -71,8 +57,8 @@ def history(
         echo_text(history_csv(runs).rstrip("\n"))
     elif runs:
         echo(*history_table(runs))
-    elif found:
-        echo(f"None of the {len(found)} runs in {results_dir} match the filters. Drop a filter.")
+    elif every:
+        echo(f"None of the {len(every)} runs in {results_dir} match the filters. Drop a filter.")
     else:
         echo(f"No runs in {results_dir}. Start one with `assay eval`.")
     left_out.exit_if_any()

@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from assay import api
-from assay.cli._choices import list_choices
-from assay.cli._groups import DATA, OUTPUT, GroupedCommand
-from assay.cli._options import NumberRange, option, results_dir
+from assay.cli._groups import DATA, OUTPUT, GroupedCommand, option
+from assay.cli._options import (
+    ANY_PATH,
+    NumberRange,
+    list_choices,
+    plot_option,
+    results_dir,
+    save_plot,
+)
 from assay.cli._output import LeftOut, Styled, echo
-from assay.cli._plots import plot_option, save_plot
 from assay.data.reading import FileReader, parse_json
 from assay.data.writing import write_whole
 from assay.data.yaml_files import parse_yaml
@@ -37,51 +42,54 @@ BASELINES = FileReader(
 @click.argument("results", nargs=-1)
 @results_dir
 @option(
-    "--format", "form", group=OUTPUT, type=click.Choice(FORMATS), default="table",
-    envvar="ASSAY_LEADERBOARD_FORMAT",
-    help="Output format. evalplus and apr-leaderboard write the files of those leaderboards.",
+    "--format",
+    "Output format. evalplus and apr-leaderboard write the files of those leaderboards.", "form",
+    group=OUTPUT, of="leaderboard", type=click.Choice(FORMATS), default="table",
 )  # fmt: skip
 @option(
-    "--sort", group=OUTPUT, default="rank",
-    help="Column to sort by: rank (the mean rank), model, a benchmark or an optional column.",
+    "--sort",
+    "Column to sort by: rank (the mean rank), model, a benchmark or an optional column.",
+    group=OUTPUT,
+    default="rank",
+)
+@option(
+    "--columns", f"Optional columns: {list_choices(COLUMNS)}.", group=OUTPUT, default="",
+    metavar="NAME,…",
 )  # fmt: skip
 @option(
-    "--columns", group=OUTPUT, default="", metavar="NAME,…",
-    help=f"Optional columns: {list_choices(COLUMNS)}.",
+    "--pareto",
+    "Mark the models that no other model beats in both quality and this column.",
+    group=OUTPUT,
+    type=click.Choice(AGAINST),
+)
+@option(
+    "--dollars-per-hour", "Price of the machine in dollars per hour, for the column cost.",
+    group=OUTPUT, type=NumberRange(min=0), default=0.0,
 )  # fmt: skip
 @option(
-    "--pareto", group=OUTPUT, type=click.Choice(AGAINST),
-    help="Mark the models that no other model beats in both quality and this column.",
+    "--baselines",
+    "File with published scores or targets, marked as not measured by assay. Can be repeated.",
+    "baseline_files", group=DATA, type=ANY_PATH, multiple=True,
 )  # fmt: skip
 @option(
-    "--dollars-per-hour", group=OUTPUT, type=NumberRange(min=0), default=0.0,
-    help="Price of the machine in dollars per hour, for the column cost.",
+    "--facts",
+    "Output of `assay bench`, or a file with sizes and speeds by model. Can be repeated.",
+    "fact_files", group=DATA, type=ANY_PATH, multiple=True,
 )  # fmt: skip
 @option(
-    "--baselines", "baseline_files", group=DATA, type=click.Path(path_type=Path), multiple=True,
-    help="File with published scores or targets, marked as not measured by assay. Can"
-    " be repeated.",
-)  # fmt: skip
+    "--block",
+    "Print only the block with this number. Default: all blocks.",
+    group=OUTPUT,
+    type=click.IntRange(min=1),
+)
 @option(
-    "--facts", "fact_files", group=DATA, type=click.Path(path_type=Path), multiple=True,
-    help="Output of `assay bench`, or a file with sizes and speeds by model. Can be repeated.",
+    "--model", "Use only models whose name contains this text.", group=DATA, of="leaderboard",
+    default="",
 )  # fmt: skip
+@option("--benchmark", "Use only runs of this benchmark.", group=DATA, of="leaderboard", default="")
 @option(
-    "--block", group=OUTPUT, type=click.IntRange(min=1),
-    help="Print only the block with this number. Default: all blocks.",
-)  # fmt: skip
-@option(
-    "--model", group=DATA, default="", envvar="ASSAY_LEADERBOARD_MODEL",
-    help="Use only models whose name contains this text.",
-)  # fmt: skip
-@option(
-    "--benchmark", group=DATA, default="", envvar="ASSAY_LEADERBOARD_BENCHMARK",
-    help="Use only runs of this benchmark.",
-)  # fmt: skip
-@option(
-    "--output", group=OUTPUT, type=click.Path(path_type=Path), envvar="ASSAY_LEADERBOARD_OUTPUT",
-    help="File to write instead of printing.",
-)  # fmt: skip
+    "--output", "File to write instead of printing.", group=OUTPUT, of="leaderboard", type=ANY_PATH
+)
 @plot_option("problems by model, or with --pareto quality by that column")
 def leaderboard(
     results: tuple[str, ...],
@@ -110,12 +118,14 @@ def leaderboard(
       assay leaderboard overnight --sort humaneval --format html --output board.html
       assay leaderboard --columns size,bits,per-gb --pareto size
     """
-    wanted = RunFilter(model, benchmark)
     left_out = LeftOut()
-    found = collect_runs(results, results_dir, left_out.warn)
-    runs = list(filter(wanted.admits, found))
+    every = collect_runs(results, results_dir, left_out.warn)
+    runs = list(filter(RunFilter(model, benchmark).admits, every))
     if not runs:
-        raise RunError(_describe_nothing(len(found), results or (str(results_dir),)))
+        why = "no runs. Start one with `assay eval`."
+        if every:
+            why = f"none of the {len(every)} runs match the filters. Drop a filter."
+        raise RunError(f"{', '.join(results or (str(results_dir),))}: {why}")
     names = [name.strip() for name in columns.split(",") if name.strip()]
     board = api.leaderboard(
         runs,
@@ -125,17 +135,13 @@ def leaderboard(
         facts=_read_facts(fact_files),
         **settings,
     )
-    board = _select_block(board, block)
+    if block is not None:
+        if block > (count := len(board.blocks)):
+            raise UsageError(f"--block {block}: there are only {count}. Give a lower one.")
+        board = replace(board, blocks=board.blocks[block - 1 : block])
     save_plot(plot_path, lambda: figures.draw_board(board))
     _print(board, form, output)
     left_out.exit_if_any()
-
-
-def _describe_nothing(count: int, places: Sequence[str]) -> str:
-    where = ", ".join(places)
-    if count:
-        return f"{where}: none of the {count} runs match the filters. Drop a filter."
-    return f"{where}: no runs. Start one with `assay eval`."
 
 
 def _read(path: Path, parse: Callable[[Any], Any]) -> Any:
@@ -151,19 +157,11 @@ def _read(path: Path, parse: Callable[[Any], Any]) -> Any:
 
 
 def _read_facts(paths: Sequence[Path]) -> dict[str, ModelFacts]:
-    found: dict[str, ModelFacts] = {}
+    by_model: dict[str, ModelFacts] = {}
     for path in paths:
         for model, facts in _read(path, parse_facts).items():
-            found[model] = facts.fill(found.get(model, ModelFacts()))
-    return found
-
-
-def _select_block(board: Leaderboard, number: int | None) -> Leaderboard:
-    if number is None:
-        return board
-    if number > len(board.blocks):
-        raise UsageError(f"--block {number}: there are only {len(board.blocks)}. Give a lower one.")
-    return replace(board, blocks=board.blocks[number - 1 : number])
+            by_model[model] = facts.fill(by_model.get(model, ModelFacts()))
+    return by_model
 
 
 def _print(board: Leaderboard, form: str, output: Path | None) -> None:

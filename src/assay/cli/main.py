@@ -76,8 +76,8 @@ class Commands(FullGroup):
         if cmd_name not in HOMES:
             return None
         module, name = HOMES[cmd_name].split(":")
-        found: click.Command = getattr(importlib.import_module(f"assay.cli.{module}"), name)
-        return found
+        command: click.Command = getattr(importlib.import_module(f"assay.cli.{module}"), name)
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write every section with the summaries of its commands in full."""

@@ -9,8 +9,9 @@ from pathlib import Path
 import click
 
 from assay import runs, scoring
-from assay.cli._options import as_json, option
-from assay.cli._output import INCOMPLETE, echo, echo_json
+from assay.cli._groups import option
+from assay.cli._options import ANY_PATH, as_json
+from assay.cli._output import INCOMPLETE, echo, echo_json, echo_result
 from assay.data import codec
 from assay.data.documents import write_document
 from assay.data.printable import quantity
@@ -43,30 +44,22 @@ MEASURES = {
 @click.argument("n", type=int, required=False)
 @click.argument("c", type=int, required=False)
 @click.argument("k", type=int, required=False)
+@option("--tsv", "Per-problem TSV file to score instead of N C K.", type=ANY_PATH)
 @option(
-    "--tsv",
-    type=click.Path(path_type=Path),
-    help="Per-problem TSV file to score instead of N C K.",
+    "-k", "Value of k for --tsv. Can be repeated. Default: 1, 10 and 100.", "only_k", type=int,
+    multiple=True,
+)  # fmt: skip
+@option(
+    "--measure",
+    "pass@k: at least one of k samples is right; pass^k: all are; majority@k: more than half are.",
+    type=click.Choice(list(MEASURES)),
+    default="pass@k",
 )
-@option(
-    "-k", "only_k", type=int, multiple=True, envvar="ASSAY_K",
-    help="Value of k for --tsv. Can be repeated. Default: 1, 10 and 100.",
-)  # fmt: skip
-@option(
-    "--measure", type=click.Choice(list(MEASURES)), default="pass@k",
-    help="pass@k: at least one of k samples is right; pass^k: all are; majority@k: more than half "
-    "are.",
-)  # fmt: skip
 @as_json
 def passk(
-    n: int | None,
-    c: int | None,
-    k: int | None,
-    tsv: Path | None,
-    only_k: tuple[int, ...],
-    measure: str,
-    as_json: bool,
-) -> None:
+    n: int | None, c: int | None, k: int | None, tsv: Path | None, only_k: tuple[int, ...],
+    measure: str, as_json: bool,
+) -> None:  # fmt: skip
     """Compute the unbiased pass@K of N samples with C correct ones, or of a per-problem TSV.
 
     \b
@@ -82,27 +75,26 @@ def passk(
     if max(n, k) > (most := MEASURES[measure].most):
         raise UsageError(f"N and K: too large. Give at most {most:,}.")
     value = MEASURES[measure].compute(n, c, k)
-    if as_json:
-        echo_json({f"{MEASURES[measure].key}{k}": value})
-    else:
-        echo(f"{value:.12g}")
+    key = f"{MEASURES[measure].key}{k}"
+    echo_result({key: value}, lambda: [f"{value:.12g}"], as_json=as_json)
 
 
 def _show_tsv(path: Path, only_k: tuple[int, ...], measure: str, *, as_json: bool) -> None:
     tallies = runs.read_tsv(path)
-    found = _estimates(path, tallies, only_k, MEASURES[measure])
+    estimates = _estimates(path, tallies, only_k, MEASURES[measure])
     coverage = scoring.coverage(tallies, max(tally.n for tally in tallies), len(tallies))
     if as_json:
-        record = {f"{MEASURES[measure].key}{e.k}": codec.to_json(e) for e in found}
+        record = {f"{MEASURES[measure].key}{e.k}": codec.to_json(e) for e in estimates}
         if not coverage.complete:
             record["coverage"] = write_document(coverage)
         echo_json(record)
-    elif gap := describe_gap(coverage):
-        echo(f"incomplete: {gap}. The score covers only these.")
-    for e in [] if as_json else found:
-        interval = f"[{e.low:.6f}, {e.high:.6f}] ({level(e)})"
-        count = quantity(e.problems, "problem")
-        echo(f"{measure[:-1]}{e.k} {e.value:.6f} {interval}, {count}")
+    else:
+        if gap := describe_gap(coverage):
+            echo(f"incomplete: {gap}. The score covers only these.")
+        for e in estimates:
+            interval = f"[{e.low:.6f}, {e.high:.6f}] ({level(e)})"
+            count = quantity(e.problems, "problem")
+            echo(f"{measure[:-1]}{e.k} {e.value:.6f} {interval}, {count}")
     if not coverage.complete:
         click.get_current_context().exit(INCOMPLETE)
 
@@ -116,7 +108,7 @@ def _estimates(
                 f"{tally.task_id}: has {quantity(tally.n, 'sample')}, but pass@{max(only_k)} needs "
                 f"{max(only_k)} per problem. Lower -k."
             )
-    found = scoring.estimates(tallies, only_k or scoring.STANDARD_KS, measure.compute)
-    if not found:
+    estimates = scoring.estimates(tallies, only_k or scoring.STANDARD_KS, measure.compute)
+    if not estimates:
         raise UsageError(f"{path}: contains no judged samples. Choose another file.")
-    return found
+    return estimates

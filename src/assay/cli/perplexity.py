@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from assay import models
-from assay.cli._groups import MEASUREMENT, GroupedCommand
-from assay.cli._options import as_json, data_dir, model_options, option, text_limit
-from assay.cli._output import echo, echo_json
+from assay.cli._groups import MEASUREMENT, GroupedCommand, option
+from assay.cli._option_sets import model_options
+from assay.cli._options import as_json, data_dir, text_limit
+from assay.cli._output import echo_result
 from assay.cli._progress import ProgressDisplay
 from assay.data import codec
 from assay.models.scoring import open_scorer
-from assay.quality.perplexity import WIKITEXT, WINDOW, load_text, measure
+from assay.quality.perplexity import WIKITEXT, WINDOW, Perplexity, load_text, measure
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,22 +24,19 @@ if TYPE_CHECKING:
 @click.command(cls=GroupedCommand)
 @click.argument("model", default=models.DEFAULT)
 @option(
-    "--dataset",
-    group=MEASUREMENT,
-    default=WIKITEXT,
-    help="Text to predict: wikitext-2, built-in (6 kB of code), or a text file.",
-)
+    "--dataset", "Text to predict: wikitext-2, built-in (6 kB of code), or a text file.",
+    group=MEASUREMENT, default=WIKITEXT,
+)  # fmt: skip
 @text_limit
 @option(
     "--window",
+    f"Context length in tokens; 0 means {WINDOW}, or the model's maximum if that is less.",
     group=MEASUREMENT,
-    type=int,
     default=0,
-    help=f"Context length in tokens; 0 means {WINDOW}, or the model's maximum if that is less.",
 )
 @option(
-    "--stride", group=MEASUREMENT, type=int, default=0,
-    help="Number of tokens predicted per window; 0 means half a window.",
+    "--stride", "Number of tokens predicted per window; 0 means half a window.", group=MEASUREMENT,
+    default=0,
 )  # fmt: skip
 @model_options
 @data_dir
@@ -62,28 +60,29 @@ def perplexity(
         display.loading()
         started = time.monotonic()
         with open_scorer(opened) as scorer:
-            found = measure(scorer, text.content, window, stride, display)
+            result = measure(scorer, text.content, window, stride, display)
             facts = scorer.facts
         seconds = time.monotonic() - started
     record: dict[str, Any] = {
         "model": codec.to_json(opened.identity),
         "dataset": {"name": text.name, "sha256": text.sha256, "bytes": len(text.content.encode())},
-        "results": codec.to_json(found),
+        "results": codec.to_json(result),
         "engine": facts.to_json(),
         "used_gpu": scorer.used_gpu,
         "seconds": round(seconds, 1),
     }
-    if as_json:
-        echo_json(record)
-        return
+    about = f"{text.name} · {opened.identity.name} · {opened.identity.engine}"
+    echo_result(record, lambda: [about, *_lines(result, seconds)], as_json=as_json)
+
+
+def _lines(result: Perplexity, seconds: float) -> list[str]:
     interval = ""
-    if found.low is not None and found.high is not None:
-        interval = f"  [{found.low:.3f}, {found.high:.3f}] (95 %)"
-    echo(f"{text.name} · {opened.identity.name} · {opened.identity.engine}")
-    echo(f"  perplexity     {found.perplexity:.3f}{interval}")
-    echo(f"  cross entropy  {found.cross_entropy:.4f} nats per token")
-    echo(f"  bits per byte  {found.bits_per_byte:.4f}")
-    echo(
-        f"  over           {found.tokens:,} tokens, {found.bytes:,} bytes, window {found.window}, "
-        f"stride {found.stride}, {seconds:.0f} s"
-    )
+    if result.low is not None and result.high is not None:
+        interval = f"  [{result.low:.3f}, {result.high:.3f}] (95 %)"
+    return [
+        f"  perplexity     {result.perplexity:.3f}{interval}",
+        f"  cross entropy  {result.cross_entropy:.4f} nats per token",
+        f"  bits per byte  {result.bits_per_byte:.4f}",
+        f"  over           {result.tokens:,} tokens, {result.bytes:,} bytes, "
+        f"window {result.window}, stride {result.stride}, {seconds:.0f} s",
+    ]

@@ -2,48 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
 from assay import api
-from assay.cli._options import as_json, data_dir, option, results_dir
-from assay.cli._output import echo, echo_json, note
-from assay.progress import Silent
+from assay.cli._groups import option
+from assay.cli._options import as_json, data_dir, results_dir
+from assay.cli._output import Notes, echo_result
 from assay.quality.plan import Cost, Plan
 from assay.report.text import table
 from assay.runs import find_result
 
 
-class _Notes(Silent):
-    """Print notes on stderr and nothing else."""
-
-    def note(self, text: str) -> None:
-        note(text)
-
-
 @click.command()
-@option("--benchmark", required=True, envvar="ASSAY_PLAN_BENCHMARK", help="Benchmark to plan for.")
+@option("--benchmark", "Benchmark to plan for.", required=True, of="plan")
 @option(
     "--difference",
-    type=float,
+    "Difference of pass@1 that the comparison should be able to show, in points.",
     default=3.0,
-    help="Difference of pass@1 that the comparison should be able to show, in points.",
 )
-@option(
-    "--power",
-    type=float,
-    default=0.8,
-    help="Probability of showing that difference if it exists.",
-)
+@option("--power", "Probability of showing that difference if it exists.", default=0.8)
 @option(
     "--pilot",
-    "pilots",
-    multiple=True,
-    metavar="RUN",
-    help="Earlier run that provides cost and noise. Give the option twice, once per model, to "
+    "Earlier run that provides cost and noise. Give the option twice, once per model, to "
     "measure how the two differ.",
-)
+    "pilots", multiple=True, metavar="RUN",
+)  # fmt: skip
 @data_dir
 @results_dir
 @as_json
@@ -58,80 +44,64 @@ def plan(
       assay plan --benchmark humaneval --difference 3
       assay plan --benchmark mbpp --difference 2 --power 0.9 --pilot RUN_A --pilot RUN_B
     """
-    found = api.plan(
+    result = api.plan(
         benchmark,
         difference=difference / 100,
         power=power,
         pilots=[find_result(name, results_dir) for name in pilots],
         data_dir=data_dir,
-        reporter=_Notes(),
+        reporter=Notes(),
     )
-    if as_json:
-        echo_json(found)
-    else:
-        echo(*_lines(found))
+    echo_result(result, lambda: _lines(result), as_json=as_json)
 
 
-def _lines(found: Plan) -> list[str]:
+def _lines(plan: Plan) -> list[str]:
     """Return the lines for a plan."""
-    return [
-        f"{found.benchmark}: {found.problems} problems; to show {_points(found.difference)} with "
-        f"{100 * found.power:g} % power at the {100 * found.alpha:g} % level",
-        "one sample per problem of each model (exact sign test)",
-        *_indent(_single(found)),
-        f"several samples per problem ({found.noises.source})",
-        *_indent(_several(found)),
-        *_needed(found),
-        *(_cost(found.cost) if found.cost else []),
-    ]
-
-
-def _single(found: Plan) -> list[str]:
-    rows = [("flips", "power here", "smallest difference here", "problems needed")]
-    for one in found.single:
-        rows.append(
-            (
-                f"{100 * one.discordance:.3g} %",
-                f"{100 * one.power:.0f} %",
-                "-" if one.detectable is None else _points(one.detectable),
-                "-" if one.problems_needed is None else f"{one.problems_needed:,}",
-            )
+    total = (plan.samples_needed or 0) * plan.problems
+    needed = f"{plan.samples_needed} samples per problem of each model, {total:,} samples"
+    if plan.samples_needed is None:
+        needed = (
+            f"{plan.problems_needed:,} problems or more: no number of samples is enough with "
+            f"{plan.problems}"
         )
-    return table(rows)
-
-
-def _several(found: Plan) -> list[str]:
-    rows = [("samples", "standard error", "smallest difference here")]
-    for one in found.several:
-        error = f"{100 * one.standard_error:.2f} points"
-        rows.append((str(one.samples), error, _points(one.detectable)))
-    return table(rows)
-
-
-def _needed(found: Plan) -> list[str]:
-    if found.samples_needed is not None:
-        total = found.samples_needed * found.problems
-        return [
-            f"needed  {found.samples_needed} samples per problem of each model, {total:,} samples"
-        ]
     return [
-        f"needed  {found.problems_needed:,} problems or more: no number of samples is enough with "
-        f"{found.problems}"
+        f"{plan.benchmark}: {plan.problems} problems; to show {_points(plan.difference)} with "
+        f"{100 * plan.power:g} % power at the {100 * plan.alpha:g} % level",
+        "one sample per problem of each model (exact sign test)",
+        *(f"  {line}" for line in table(list(_single(plan)))),
+        f"several samples per problem ({plan.noises.source})",
+        *(f"  {line}" for line in table(list(_several(plan)))),
+        f"needed  {needed}",
+        *([_cost(plan.cost)] if plan.cost else []),
     ]
 
 
-def _cost(found: Cost) -> list[str]:
-    parts = [f"{found.samples:,} samples", f"{found.tokens:,} generated tokens"]
-    if found.minutes is not None:
-        parts.append(f"about {found.minutes:g} minutes")
-    if found.price is not None:
-        parts.append(f"price {found.price:.4f}")
-    return [f"cost    {', '.join(parts)} per model, as in the pilot"]
+def _single(plan: Plan) -> Iterator[tuple[str, ...]]:
+    yield "flips", "power here", "smallest difference here", "problems needed"
+    for one in plan.single:
+        yield (
+            f"{100 * one.discordance:.3g} %",
+            f"{100 * one.power:.0f} %",
+            "-" if one.detectable is None else _points(one.detectable),
+            "-" if one.problems_needed is None else f"{one.problems_needed:,}",
+        )
+
+
+def _several(plan: Plan) -> Iterator[tuple[str, ...]]:
+    yield "samples", "standard error", "smallest difference here"
+    for one in plan.several:
+        error = f"{100 * one.standard_error:.2f} points"
+        yield str(one.samples), error, _points(one.detectable)
+
+
+def _cost(cost: Cost) -> str:
+    parts = [f"{cost.samples:,} samples", f"{cost.tokens:,} generated tokens"]
+    if cost.minutes is not None:
+        parts.append(f"about {cost.minutes:g} minutes")
+    if cost.price is not None:
+        parts.append(f"price {cost.price:.4f}")
+    return f"cost    {', '.join(parts)} per model, as in the pilot"
 
 
 def _points(share: float) -> str:
     return f"{100 * share:.1f} points"
-
-
-def _indent(lines: list[str]) -> list[str]:
-    return [f"  {line}" for line in lines]

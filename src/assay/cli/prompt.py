@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from assay.cli._choices import STRATEGIES, list_choices
-from assay.cli._groups import MODEL, PROMPT, GroupedCommand
-from assay.cli._options import as_json, data_dir, model_options, option, prompt_options
+from assay.cli._groups import MODEL, PROMPT, GroupedCommand, option
+from assay.cli._option_sets import model_options, prompt_options
+from assay.cli._options import STRATEGIES, as_json, data_dir, list_choices
 from assay.cli._output import Styled, echo, echo_json, echo_text
 from assay.cli._progress import ProgressDisplay
 from assay.pipeline.prompting import ProblemPrompt, PromptConfig, build_problem_prompt
@@ -20,18 +20,15 @@ from assay.prompts import name_parts
 @click.argument("task")
 @option(
     "--strategy",
-    group=PROMPT,
-    default="default",
-    envvar="ASSAY_PROMPT_STRATEGY",
-    help=f"Prompt strategy: {list_choices(STRATEGIES)}; upstream and upstream-cot if the benchmark "
+    f"Prompt strategy: {list_choices(STRATEGIES)}; upstream and upstream-cot if the benchmark "
     "has them. default is the benchmark's own choice.",
-)
+    group=PROMPT, of="prompt", default="default",
+)  # fmt: skip
 @option(
     "--model",
+    "Model to render the prompt for, with its tokens. Default: none, which prints the messages.",
     group=MODEL,
     default="",
-    help="Model to render the prompt for, with its tokens. Default: none, which prints the "
-    "messages.",
 )
 @prompt_options
 @model_options
@@ -47,18 +44,18 @@ def prompt(benchmark: str, task: str, as_json: bool, **settings: Any) -> None:
     """
     config = PromptConfig(benchmark, task, **settings)
     with ProgressDisplay(benchmark, quiet=as_json) as display:
-        found = build_problem_prompt(config, display)
+        built = build_problem_prompt(config, display)
     if as_json:
-        echo_json(found)
+        echo_json(built)
         return
-    for name, text in _parts(found):
+    for name, text in _parts(built):
         echo((Styled(f"--- {name}", bold=True),))
         echo_text(text)
 
 
-def _parts(found: ProblemPrompt) -> list[tuple[str, str]]:
+def _parts(built: ProblemPrompt) -> list[tuple[str, str]]:
     """Return the parts of what is sent, each with a heading that is not sent."""
-    prompt, rendered = found.prompt, found.rendered
+    prompt, rendered = built.prompt, built.rendered
     parts = [("text", rendered.text)] if rendered else name_parts(prompt)
     if prompt.stop:
         parts.append(("stop words", " ".join(map(repr, prompt.stop))))

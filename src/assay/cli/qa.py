@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from assay import models
-from assay.cli._options import as_json, data_dir, option, results_dir
-from assay.cli._output import echo, echo_json
+from assay.cli._groups import option, switch
+from assay.cli._options import FILE, as_json, data_dir, device_option, results_dir
+from assay.cli._output import echo_result
 from assay.cli._progress import ProgressDisplay
 from assay.data import codec
 from assay.models import EngineOptions
@@ -19,37 +20,37 @@ from assay.quality.qa import Subject, examine
 from assay.runs import write_evidence
 
 if TYPE_CHECKING:
-    from assay.quality.qa import Evidence, QaItem
+    from collections.abc import Iterator
+
+    from assay.quality.qa import Evidence
 
 
 @click.command()
 @click.argument("model", default=models.DEFAULT)
 @option(
     "--tier",
+    "Tier of the policy: smoke, release, or one that --policy defines.",
     default="smoke",
-    help="Tier of the policy: smoke, release, or one that --policy defines.",
 )
 @option(
     "--hf",
+    "Reference model for the parity check, which then runs in every tier.",
     "reference",
     default="",
-    help="Reference model for the parity check, which then runs in every tier.",
 )
 @option(
     "--policy",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="YAML file with tiers and thresholds. Default: the built-in policy.",
+    "YAML file with tiers and thresholds. Default: the built-in policy.",
+    type=FILE,
 )
+@device_option("auto", "Device to run MODEL on; auto uses a GPU if the engine finds one.")
 @option(
-    "--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto",
-    help="Device to run MODEL on; auto uses a GPU if the engine finds one.",
-)  # fmt: skip
-@option(
-    "--baseline", default="", metavar="RUN", envvar="ASSAY_QA_BASELINE",
-    help="Run of another model. MODEL's newest result for the same benchmark must not be worse by "
+    "--baseline",
+    "Run of another model. MODEL's newest result for the same benchmark must not be worse by "
     "the tier's margin or more.",
+    of="qa", default="", metavar="RUN",
 )  # fmt: skip
-@option("--verbose", is_flag=True, help="Also print the figures behind each decision.")
+@switch("--verbose", "Also print the figures behind each decision.")
 @results_dir
 @data_dir
 @as_json
@@ -70,35 +71,22 @@ def qa(
     """
     thresholds = load_policy(policy)
     with ProgressDisplay("qa", quiet=as_json) as display:
-        found = models.parse_reference(model, display.note)
-        path = found.path
+        named = models.parse_reference(model, display.note)
+        name = f"qa_{named.path.stem}"  # before anything else: it fails if there is no such model
         subject = Subject(
-            found, EngineOptions(device=device), results_dir, reference, data_dir, baseline
+            named, EngineOptions(device=device), results_dir, reference, data_dir, baseline
         )
         evidence = examine(subject, thresholds, tier, display)
-        written = write_evidence(results_dir, f"qa_{path.stem}", codec.to_json(evidence))
-    if as_json:
-        echo_json(evidence)
-    else:
-        echo(*_lines(evidence, verbose=verbose))
-        echo(f"evidence {written}")
+        written = write_evidence(results_dir, name, codec.to_json(evidence))
+    lines = [*_lines(evidence, verbose=verbose), f"evidence {written}"]
+    echo_result(evidence, lambda: lines, as_json=as_json)
     click.get_current_context().exit(EXIT_CODES[evidence.decision])
 
 
-def _lines(evidence: Evidence, *, verbose: bool) -> list[str]:
-    lines = []
+def _lines(evidence: Evidence, *, verbose: bool) -> Iterator[str]:
     for item in evidence.items:
-        lines.append(f"{item.decision:<13} {item.name}: {item.reason}")
-        if verbose:
-            lines += _figures(item)
-    return [*lines, f"{evidence.decision} for the tier {evidence.tier}"]
-
-
-def _figures(item: QaItem) -> list[str]:
-    named = codec.to_json(item.figures).items()
-    return [f"{'':<15}{name}: {_short(value)}" for name, value in named]
-
-
-def _short(value: object) -> str:
-    text = codec.dumps(value)
-    return text if len(text) <= 160 else f"{text[:160]}…"
+        yield f"{item.decision:<13} {item.name}: {item.reason}"
+        for name, value in codec.to_json(item.figures).items() if verbose else ():
+            text = codec.dumps(value)
+            yield f"{'':<15}{name}: {text if len(text) <= 160 else f'{text[:160]}…'}"
+    yield f"{evidence.decision} for the tier {evidence.tier}"

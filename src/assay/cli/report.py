@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from assay import api
-from assay.cli._options import data_dir, option, results_dir
+from assay.cli._groups import option
+from assay.cli._options import FILE, data_dir, results_dir
 from assay.cli._output import LeftOut, echo
 from assay.cli._progress import ProgressDisplay
 
@@ -15,10 +16,10 @@ from assay.cli._progress import ProgressDisplay
 @click.command()
 @click.argument("references", metavar="[RUN|SUITE|FOLDER]...", nargs=-1)
 @option(
-    "--output", type=click.Path(path_type=Path, dir_okay=False), default=Path("report.html"),
-    envvar="ASSAY_REPORT_OUTPUT", help="HTML file to write. Default: report.html.",
+    "--output", "HTML file to write. Default: report.html.", of="report", type=FILE,
+    default=Path("report.html"),
 )  # fmt: skip
-@option("--title", default="", help="Title of the report. Default: the names of its benchmarks.")
+@option("--title", "Title of the report. Default: the names of its benchmarks.", default="")
 @results_dir
 @data_dir
 def report(

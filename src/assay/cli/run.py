@@ -5,62 +5,43 @@ from __future__ import annotations
 import dataclasses
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from assay.cli._groups import DATA, OUTPUT, PROMPT, GroupedCommand
-from assay.cli._options import (
-    as_json,
-    model_options,
-    option,
-    prompt_options,
-    resume,
-    sampling_options,
-)
+from assay.cli._groups import DATA, OUTPUT, PROMPT, GroupedCommand, option, switch
+from assay.cli._option_sets import model_options, prompt_options, sampling_options
+from assay.cli._options import ANY_PATH, as_json, resume
 from assay.cli._output import echo_json, echo_text
 from assay.cli._progress import ProgressDisplay
 from assay.errors import ModelError, UsageError
 from assay.pipeline.batch.run import BatchReport, RunConfig, run_batch, run_prompt
-
-if TYPE_CHECKING:
-    from assay.pipeline.batch.run import BatchLine
 
 MOST_INPUT = 1 << 24  # bytes: far beyond any context
 
 
 @click.command(cls=GroupedCommand)
 @click.argument("model")
+@option("--batch-jsonl", "File with one prompt per line.", group=DATA, type=ANY_PATH)
 @option(
-    "--batch-jsonl",
-    group=DATA,
-    type=click.Path(path_type=Path),
-    help="File with one prompt per line.",
-)
-@option(
-    "--output", group=OUTPUT, type=click.Path(path_type=Path), envvar="ASSAY_RUN_OUTPUT",
-    help="File for the completions. Default: print them.",
+    "--output", "File for the completions. Default: print them.", group=OUTPUT, of="run",
+    type=ANY_PATH,
 )  # fmt: skip
-@option("--prompt", group=DATA, help="A single prompt; - reads it from standard input.")
-@option(
-    "--chat", group=PROMPT, is_flag=True,
-    help="Send each prompt as a user message. Default: continue the prompt as text.",
+@option("--prompt", "A single prompt; - reads it from standard input.", group=DATA)
+@switch(
+    "--chat", "Send each prompt as a user message. Default: continue the prompt as text.",
+    group=PROMPT,
 )  # fmt: skip
 @sampling_options
 @prompt_options
 @model_options
 @resume
-@option("--verbose", group=OUTPUT, is_flag=True, help="Print engine, device and speed on stderr.")
+@switch("--verbose", "Print engine, device and speed on stderr.", group=OUTPUT)
 @as_json
 def run(
-    batch_jsonl: Path | None,
-    output: Path | None,
-    prompt: str | None,
-    resume: bool,
-    verbose: bool,
-    as_json: bool,
-    **settings: Any,
-) -> None:
+    batch_jsonl: Path | None, output: Path | None, prompt: str | None, resume: bool, verbose: bool,
+    as_json: bool, **settings: Any,
+) -> None:  # fmt: skip
     """Generate completions for one prompt or a file of prompts. MODEL is loaded once.
 
     A line of the file is a JSON object with "prompt" or "messages". Optional keys are "task_id",
@@ -87,7 +68,7 @@ def run(
     with ProgressDisplay(batch_jsonl.name, quiet=quiet, live=not prints, judges=False) as display:
         report = run_batch(
             config, batch_jsonl, output, display, fresh=not resume,
-            receive=_print_line if prints else _ignore,
+            receive=(lambda line: echo_json(line.to_json())) if prints else (lambda _: None),
         )  # fmt: skip
         display.note(_summary(report))
         if verbose:
@@ -114,13 +95,6 @@ def _complete(config: RunConfig, prompt: str, *, verbose: bool, as_json: bool) -
         echo_json(line.to_json())
     else:
         echo_text(line.text)
-
-
-def _print_line(line: BatchLine) -> None:
-    echo_json(line.to_json())
-
-
-def _ignore(_: BatchLine) -> None: ...
 
 
 def _read_input() -> str:

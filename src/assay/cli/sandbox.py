@@ -7,10 +7,9 @@ from pathlib import Path
 
 import click
 
-from assay.cli._choices import SANDBOXES, TIER_HELP, list_choices, python
-from assay.cli._groups import FullGroup
-from assay.cli._options import as_json, option
-from assay.cli._output import echo, echo_json, note
+from assay.cli._groups import FullGroup, option
+from assay.cli._options import ANY_PATH, SANDBOXES, TIER_HELP, as_json, list_choices, python
+from assay.cli._output import echo, echo_json, echo_result, note
 from assay.cli._progress import ProgressDisplay
 from assay.data import codec
 from assay.data.printable import quantity
@@ -20,7 +19,7 @@ from assay.sandbox import open_sandbox
 from assay.sandbox.container.image import BASE, build_image
 from assay.sandbox.selftest.attacks import BATTERY
 from assay.sandbox.selftest.battery import Observation, run_battery
-from assay.sandbox.selftest.doctor import Diagnosis, KindReport, diagnose, overview
+from assay.sandbox.selftest.doctor import Diagnosis, KindReport, TierReport, diagnose, overview
 
 LEGEND = (
     "In brackets is the verdict on the attacking program. It passes if its attempts were refused "
@@ -40,10 +39,7 @@ def sandbox() -> None:
 
 
 @sandbox.command("list")
-@option(
-    "--workers", type=int, default=0,
-    help="Number of programs to run at a time; 0 uses one per core.",
-)  # fmt: skip
+@option("--workers", "Number of programs to run at a time; 0 uses one per core.", default=0)
 @as_json
 def show_list(workers: int, as_json: bool) -> None:
     """List the sandbox kinds: whether they work here, what they guarantee, samples per second.
@@ -53,19 +49,19 @@ def show_list(workers: int, as_json: bool) -> None:
       assay sandbox list
     """
     if as_json:
-        echo_json(list(map(codec.to_json, overview(workers))))
+        echo_json(list(overview(workers)))
         return
-    for found in overview(workers):
-        echo(*_kind(found), "")
+    for kind in overview(workers):
+        echo(*_kind(kind), "")
 
 
 @sandbox.command("build-image")
-@option("--base", default=BASE, help="Image to build from, with Python 3.11 or later.")
+@option("--base", "Image to build from, with Python 3.11 or later.", default=BASE)
 @option(
     "--rootfs",
-    type=click.Path(path_type=Path),
-    help="Root file system to build from if this machine cannot pull images: a folder; a tar "
+    "Root file system to build from if this machine cannot pull images: a folder; a tar "
     "file; host, which copies this machine's Python; or debian, which runs debootstrap.",
+    type=ANY_PATH,
 )
 def build(base: str, rootfs: Path | None) -> None:
     """Build the image for --sandbox docker and print its digest.
@@ -88,12 +84,9 @@ def doctor(python: str, as_json: bool) -> None:
     Example:
       assay sandbox doctor
     """
-    found = diagnose(python)
-    if as_json:
-        echo_json(found)
-    else:
-        echo(*_diagnosis(found))
-    if not found.chosen:
+    diagnosis = diagnose(python)
+    echo_result(diagnosis, lambda: _diagnosis(diagnosis), as_json=as_json)
+    if not diagnosis.chosen:
         raise SandboxError(
             "sandbox: no tier works on this machine, so no program can be executed. "
             "Enable one of the tiers listed above."
@@ -101,11 +94,8 @@ def doctor(python: str, as_json: bool) -> None:
 
 
 @sandbox.command()
-@option(
-    "--sandbox", "kind", default="process",
-    help=f"Sandbox kind to test: {list_choices(SANDBOXES)}.",
-)  # fmt: skip
-@option("--sandbox-tier", "tier", default="auto", help=TIER_HELP)
+@option("--sandbox", f"Sandbox kind to test: {list_choices(SANDBOXES)}.", "kind", default="process")
+@option("--sandbox-tier", TIER_HELP, "tier", default="auto")
 @python
 @as_json
 def selftest(kind: str, tier: str, python: str, as_json: bool) -> None:
@@ -126,15 +116,15 @@ def selftest(kind: str, tier: str, python: str, as_json: bool) -> None:
             display.preparing("attacks:", len(observations), len(BATTERY))
         capabilities = opened.capabilities()
     broken = [o for o in observations if o.promised and not o.contained]
-    if as_json:
-        attacks = list(map(codec.to_json, observations))
-        echo_json({"tier": capabilities.tier, "attacks": attacks})
-    else:
-        echo(*_observations(observations), LEGEND)
-        echo(
-            f"{capabilities.kind}, tier {capabilities.tier}: {len(observations)} attacks, "
-            f"{quantity(len(broken), 'guarantee')} broken"
-        )
+    summary = (
+        f"{capabilities.kind}, tier {capabilities.tier}: {len(observations)} attacks, "
+        f"{quantity(len(broken), 'guarantee')} broken"
+    )
+    echo_result(
+        {"tier": capabilities.tier, "attacks": list(map(codec.to_json, observations))},
+        lambda: [*_observations(observations), LEGEND, summary],
+        as_json=as_json,
+    )
     if broken:
         raise SandboxError(
             f"sandbox: {quantity(len(broken), 'attack')} succeeded against a guarantee. "
@@ -150,24 +140,24 @@ def _observations(observations: list[Observation]) -> list[str]:
     return table(rows)
 
 
-def _kind(found: KindReport) -> list[str]:
-    if found.refusal:
-        return [f"{found.kind:<10}no: {found.refusal}"]
-    rate = f"{found.samples_per_second:.0f} samples/s"
-    lines = [f"{found.kind:<10}{rate}, tier {found.tier}, {found.python}"]
-    lines += [f"  + {promise}" for promise in found.guarantees]
-    return [*lines, *(f"  - {gap}" for gap in found.gaps)]
+def _kind(kind: KindReport) -> list[str]:
+    if kind.refusal:
+        return [f"{kind.kind:<10}no: {kind.refusal}"]
+    rate = f"{kind.samples_per_second:.0f} samples/s"
+    return [f"{kind.kind:<10}{rate}, tier {kind.tier}, {kind.python}", *_promises(kind)]
 
 
-def _diagnosis(found: Diagnosis) -> list[str]:
-    lines = [f"{name:<20}{value}" for name, value in found.features.items()]
+def _promises(report: KindReport | TierReport) -> list[str]:
+    return [*(f"  + {one}" for one in report.guarantees), *(f"  - {gap}" for gap in report.gaps)]
+
+
+def _diagnosis(diagnosis: Diagnosis) -> list[str]:
+    lines = [f"{name:<20}{value}" for name, value in diagnosis.features.items()]
     lines += ["", "Tiers, strongest first. + is guaranteed, - is not."]
-    for tier in found.tiers:
+    for tier in diagnosis.tiers:
         state = f"no: {tier.refusal}" if tier.refusal else "yes"
-        chosen = "  <- used by default" if tier.name == found.chosen else ""
-        lines += ["", f"tier {tier.name:<10}{state}{chosen}"]
-        lines += [f"  + {promise}" for promise in tier.guarantees]
-        lines += [f"  - {gap}" for gap in tier.gaps]
+        chosen = "  <- used by default" if tier.name == diagnosis.chosen else ""
+        lines += ["", f"tier {tier.name:<10}{state}{chosen}", *_promises(tier)]
         if tier.refusal:
             lines.append(f"  to enable it: {tier.remedy}")
     return lines

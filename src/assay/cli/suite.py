@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING
 import click
 
 from assay import api, runs
-from assay.cli._choices import add_sandbox_options
-from assay.cli._cluster import open_site
-from assay.cli._cluster import ray as ray_option
-from assay.cli._groups import DATA, GPU_CHECKS, JUDGING, GroupedCommand
+from assay.cli._groups import DATA, GroupedCommand, option, switch
 from assay.cli._options import (
+    FILE,
     as_json,
     data_dir,
-    option,
+    no_cache,
+    open_site,
+    parity_gate,
     results_dir,
     resume,
+    sandbox_options,
 )
-from assay.cli._output import INCOMPLETE, echo, echo_json
+from assay.cli._options import ray as ray_option
+from assay.cli._output import INCOMPLETE, echo_result
 from assay.cli._progress import ProgressDisplay
 from assay.data import codec
 from assay.errors import RunError
@@ -35,22 +37,21 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("file", type=FILE)
+@switch(
+    "--dry-run",
+    "Print the plan and exit: requests, tokens, and the time estimated from earlier runs.",
+    group=DATA,
+)
 @option(
-    "--dry-run", group=DATA, is_flag=True,
-    help="Print the plan and exit: requests, tokens, and the time estimated from earlier runs.",
-)  # fmt: skip
-@option(
-    "--problems", group=DATA, default="", metavar="N|A:B", envvar="ASSAY_SUITE_PROBLEMS",
-    help="Only the first N problems of every benchmark; or A:B, problems A to B - 1, counted from "
+    "--problems",
+    "Only the first N problems of every benchmark; or A:B, problems A to B - 1, counted from "
     "0. Default: as in the suite file.",
+    group=DATA, of="suite", default="", metavar="N|A:B",
 )  # fmt: skip
-@add_sandbox_options
-@option(
-    "--parity-gate/--no-parity-gate", "parity_gate", group=GPU_CHECKS, default=True,
-    help="Whether to compare GPU and CPU logits first, once per model and device.",
-)  # fmt: skip
-@option("--no-cache", group=JUDGING, is_flag=True, help="Ignore cached verdicts and completions.")
+@sandbox_options
+@parity_gate
+@no_cache
 @ray_option
 @data_dir
 @results_dir
@@ -73,19 +74,14 @@ def suite(
     base = EvalConfig(
         benchmark="", problems=ProblemSelection(problems), fresh=not resume, **settings
     )
-    with ProgressDisplay(file.stem, quiet=as_json) as display:
-        if dry_run:
-            plan = api.plan_suite(file, base, display)
-        else:
-            with open_site(ray, display) as site:
-                base = dataclasses.replace(base, site=site)
-                done = api.evaluate_suite(file, base, display, parity_gate=parity_gate)
     if dry_run:
-        if as_json:
-            echo_json(plan)
-        else:
-            echo(*summarize_plan(plan))
+        with ProgressDisplay(file.stem, quiet=as_json) as display:
+            plan = api.plan_suite(file, base, display)
+        echo_result(plan, lambda: summarize_plan(plan), as_json=as_json)
         return
+    with open_site(file.stem, ray, quiet=as_json) as (display, site):
+        base = dataclasses.replace(base, site=site)
+        done = api.evaluate_suite(file, base, display, parity_gate=parity_gate)
     show_suite(done, as_json=as_json)
 
 
@@ -94,11 +90,9 @@ def show_suite(done: SuiteResult, *, as_json: bool, publishable: bool = False) -
 
     Raise RunError if every evaluation failed.
     """
-    if as_json:
-        results = list(map(runs.render_result, done.results))
-        echo_json({**codec.to_json(done.record), "results": results})
-    else:
-        echo(*summarize_suite(done))
+    results = list(map(runs.render_result, done.results))
+    record = {**codec.to_json(done.record), "results": results}
+    echo_result(record, lambda: summarize_suite(done), as_json=as_json)
     if done.outcomes and not done.results:
         raise RunError(f"Every evaluation failed. The first error is: {done.failures[0].error}")
     if publishable:

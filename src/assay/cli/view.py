@@ -7,38 +7,20 @@ from pathlib import Path
 
 import click
 
-from assay.cli._options import data_dir, option
-from assay.cli._output import echo, note
-from assay.progress import Silent
+from assay.cli._groups import switch
+from assay.cli._options import FOLDER, address_options, data_dir
+from assay.cli._output import Notes, echo, note
 from assay.report.view import HOST, PORT, ViewServer, read_token
 
-
-class Notes(Silent):
-    """Print notes, and no progress."""
-
-    def note(self, text: str) -> None:
-        """Print one line on stderr."""
-        note(text)
+host, port, token_file = address_options("view", HOST, PORT)
 
 
 @click.command()
-@click.argument(
-    "results", type=click.Path(path_type=Path, file_okay=False), default="results",
-)  # fmt: skip
-@option(
-    "--port", type=click.IntRange(0, 65_535), default=PORT, envvar="ASSAY_VIEW_PORT",
-    help="Port to listen on; 0 chooses a free one.",
-)  # fmt: skip
-@option(
-    "--host", default=HOST, envvar="ASSAY_VIEW_HOST",
-    help="Address to listen on. An address that other machines can reach needs --token-file.",
-)  # fmt: skip
-@option("--open", "opens", is_flag=True, envvar="ASSAY_VIEW_OPEN", help="Open a browser.")
-@option(
-    "--token-file", type=click.Path(path_type=Path, dir_okay=False), envvar="ASSAY_VIEW_TOKEN_FILE",
-    help="File with the token that clients must send. If the file does not exist, it is created "
-    "with a random token.",
-)  # fmt: skip
+@click.argument("results", type=FOLDER, default="results")
+@port
+@host
+@switch("--open", "Open a browser.", "opens", of="view")
+@token_file
 @data_dir
 def view(
     results: Path, port: int, host: str, opens: bool, token_file: Path | None, data_dir: Path | None

@@ -13,13 +13,6 @@ from assay.extract.extraction import (
 from assay.extract.rule import extraction_rules
 
 __all__ = [
-    "NO_CODE",
-    "UNCUT",
-    "VERSION",
-    "Step",
-    "alternative",
-    "explain_extraction",
-    "extract",
-    "extraction_rules",
-    "program",
+    "NO_CODE", "UNCUT", "VERSION", "Step", "alternative", "explain_extraction", "extract",
+    "extraction_rules", "program",
 ]  # fmt: skip

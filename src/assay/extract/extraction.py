@@ -22,20 +22,14 @@ if TYPE_CHECKING:
 
 # Part of the protocol: raise it whenever any text may now give another program.
 VERSION = 5
-
-
 NO_CODE = Program("", "none")
-
-
 WHOLE = "whole"  # the name of no rule
-
-
 UNCUT = "uncut"  # in place of "demo": the program with a demonstration that was cut in doubt
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Hold the result of one rule."""
+    """The result of one rule."""
 
     rule: str
     before: str
@@ -77,18 +71,18 @@ def explain_extraction(
 
 def _answer_steps(text: str, kind: str, task: ExtractionTask) -> list[Step] | None:
     """Return the step to an answer that is not a program, or None without one."""
-    found = answer_kinds.get(kind).find(text, task)
-    if found is None:
+    answer = answer_kinds.get(kind).find(text, task)
+    if answer is None:
         return None
-    return [Step(found.rule, text, found.code)] if found.code != text else []
+    return [Step(answer.rule, text, answer.code)] if answer.code != text else []
 
 
 def _only_step(text: str, problem: Problem, form: PromptForm) -> list[Step] | None:
     """Return the step of the only rule that a problem allows, or None if it finds nothing."""
     task = ExtractionTask(problem.begun or problem.prompt, problem.tests, form, problem.suffix)
     for place in extraction_rules.get(problem.only_rule).find:
-        for found, *_ in filter(None, place.apply(text, task)):
-            return [Step(found.rule, text, found.code)]
+        for first, *_ in filter(None, place.apply(text, task)):
+            return [Step(first.rule, text, first.code)]
     return None
 
 
@@ -122,11 +116,11 @@ class _Extraction:
                 _add(steps, rule, before, Cut(prepare(before)))
             prepared = _last(steps, text)
             if not (steps and self._is_program(prepared)):
-                found = self._find(prepared)
-                if found is None:
+                way = self._find(prepared)
+                if way is None:
                     return None
-                steps += [step for step in found if step.before.strip() != step.after.strip()]
-                origin = Origin(prepared, found[0].rule)
+                steps += [step for step in way if step.before.strip() != step.after.strip()]
+                origin = Origin(prepared, way[0].rule)
         self.finish(steps, text, origin)
         return steps
 
@@ -184,9 +178,9 @@ class _Extraction:
         for _, find in self._stages.find:
             for place in find(text, self._task):
                 yield [
-                    Step(found.rule, text, found.code)
-                    for found in place
-                    if found.rule not in self._stages.without
+                    Step(one.rule, text, one.code)
+                    for one in place
+                    if one.rule not in self._stages.without
                 ]
 
     def _ways(self, steps: list[Step]) -> Iterator[Iterator[list[Step]]]:

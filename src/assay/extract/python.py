@@ -106,11 +106,11 @@ def _rereads(code: str) -> bool:
     if code.count("{") * len(code) <= MOST_READ:
         return False
     read, start = 0, 0
-    while found := F_STRING.search(code, start):
-        many_lines = len(found[1]) == 3
-        end = code.find(found[1] if many_lines else "\n", found.end())
+    while opening := F_STRING.search(code, start):
+        many_lines = len(opening[1]) == 3
+        end = code.find(opening[1] if many_lines else "\n", opening.end())
         end = end + 1 if end >= 0 else len(code)
-        begin = found.start() if many_lines else code.rfind("\n", 0, found.start()) + 1
+        begin = opening.start() if many_lines else code.rfind("\n", 0, opening.start()) + 1
         read += code.count("{", begin, end) * (end - begin)
         start = end
     return read > MOST_READ
@@ -207,7 +207,7 @@ def _values(code: str, name: str) -> Iterator[ast.AST]:
 
 def _assigned(target: ast.expr, value: ast.expr, name: str) -> Iterator[ast.expr]:
     match target:
-        case ast.Name(found) if found == name:
+        case ast.Name(bound) if bound == name:
             yield value
         case ast.Tuple(targets) | ast.List(targets):
             values = value.elts if isinstance(value, ast.Tuple | ast.List) else []

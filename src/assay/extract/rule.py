@@ -70,7 +70,7 @@ class ExtractionTask:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Hold code from one place in a text, and the rule that it is named after."""
+    """Code from one place in a text, and the rule that it is named after."""
 
     rule: str
     code: str
@@ -78,7 +78,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Hold where a program comes from: the prepared text and the rule that found it, if any."""
+    """The source of a program: the prepared text, and the rule that found it, if any."""
 
     text: str
     rule: str = ""
@@ -86,7 +86,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Hold a finished program. ``uncut`` is the alternative if the cut is uncertain."""
+    """A finished program. ``uncut`` is the alternative if the cut is uncertain."""
 
     code: str
     uncut: str | None = None
@@ -100,7 +100,7 @@ Finish = Callable[[str, ExtractionTask, Origin], Cut]
 
 @dataclass(frozen=True, slots=True)
 class At(Generic[F]):
-    """Hold a function and its place among those of the same stage."""
+    """A function and its place among those of the same stage."""
 
     order: int
     apply: F
@@ -108,7 +108,7 @@ class At(Generic[F]):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Describe what a rule removes or adds, and hold its function for each stage it works in.
+    """The changes that a rule makes, and its function for each stage it works in.
 
     Code that it found is an answer if it defines the entry point, unless ``accept`` decides.
     """
@@ -124,7 +124,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """Hold the functions of each stage with the names of their rules, in order."""
+    """The functions of each stage with the names of their rules, in order."""
 
     without: frozenset[str]
     prepare: tuple[tuple[str, Prepare], ...]

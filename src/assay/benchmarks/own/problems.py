@@ -14,7 +14,7 @@ from assay.benchmarks.own.programs import (
     read_call,
 )
 from assay.benchmarks.own.settings import OwnBenchmarkSettings
-from assay.benchmarks.support.prompt_code import as_docstring, preamble_of
+from assay.benchmarks.support.program_code import as_docstring, preamble_of
 from assay.data import codec, plain, text_cases
 from assay.data.checked_files import FileChecker, LocatedMapping, Mistakes, as_day, shown
 from assay.data.test_code import CLOSE, code_tests

@@ -1,7 +1,11 @@
-"""Load HumanEval+ and MBPP+: inputs as data, and results compared as EvalPlus does.
+"""Ask and judge as EvalPlus does: prompts, inputs as data, and how results are compared.
 
 Expected outputs are what the reference returns. The comparison is that of EvalPlus 0.3.1, so that
 honest programs get the same verdicts there and here.
+
+A chat model continues an answer with an open code block. The texts and stop words are those of
+EvalPlus 0.3.1 and BigCodeBench 0.2.3 (Apache licence 2.0), whose wrappers are the same. A base
+model continues the problem itself.
 """
 
 from __future__ import annotations
@@ -10,10 +14,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from assay.data import codec, plain
-from assay.types import Cases, Limits, Tests
+from assay.types import Cases, Limits, Message, Prompt, Strategy, Tests
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from assay.types import Problem, PromptForm
 
 # EvalPlus allows every input four times what the reference needs, but at least one second (four in
 # its next version), and 4 GB. Here these are CPU seconds.
@@ -71,6 +77,19 @@ def same_items(got, expected):
     return found == wanted
 """
 SAME = "got == expected"
+INSTRUCTION = (
+    "Please provide a self-contained Python script that solves the following problem in a markdown "
+    "code block:"
+)
+RESPONSE = (
+    "Below is a Python script with a self-contained function that solves the problem and passes "
+    "corresponding tests:"
+)
+PREFILL = f"{RESPONSE}\n```python\n"
+# All models' marks of the end are texts here: some write them letter by letter.
+STOP = ("<|endoftext|>", "<|endofmask|>", "</s>", "\nif __name__", "\ndef main(", "\nprint(")
+CHAT_STOP = (*STOP, "\n```\n")
+FUNCTION_STOP = ("\ndef ", "\nclass ", "\nimport ", "\nfrom ", "\nassert ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +113,46 @@ def case_tests(
     matcher: str = MATCHER,
 ) -> Tests:
     """Return the tests. ``same`` is an expression: whether ``got`` is right, without tolerance."""
-    inputs = {
-        group: [plain.encode(decoded(arguments)) for arguments in _list(found)]
-        for group, found in (("base", record.base_input), ("plus", record.plus_input))
-    }
+    inputs = encode_inputs(record.base_input, record.plus_input, decoded)
     code = matcher.replace("ATOL", repr(record.atol)).replace("SAME", same)
     cases = Cases(inputs, {}, codec.digest(inputs))
     return Tests(record.entry_point, code, prompt_code, "separated", cases, prompt_code)
 
 
-def _list(found: object) -> list[Any]:
-    return found if isinstance(found, list) else []
+def encode_inputs(
+    base: object, plus: object, decoded: Callable[[Any], list[Any]] = lambda arguments: arguments
+) -> dict[str, list[Any]]:
+    """Return both groups of inputs as plain data. A group without inputs is not a list."""
+    groups = {"base": base, "plus": plus}
+    return {
+        group: [plain.encode(decoded(one)) for one in inputs] if isinstance(inputs, list) else []
+        for group, inputs in groups.items()
+    }
+
+
+def fence(problem: Problem) -> str:
+    """Return the problem in a code block."""
+    return f"```\n{problem.prompt.strip()}\n```"
+
+
+def build_upstream(
+    base: Callable[[Problem], Prompt], show: Callable[[Problem], str] = fence
+) -> dict[str, Strategy]:
+    """Return the strategy ``upstream``: ``show`` is the problem in a chat, ``base`` without one."""
+
+    def build(problem: Problem, form: PromptForm) -> Prompt:
+        if form == "text":
+            return base(problem)
+        question = Message("user", f"{INSTRUCTION}\n{show(problem)}\n")
+        return Prompt((question,), stop=CHAT_STOP, prefill=PREFILL)
+
+    return {"upstream": Strategy("upstream", 1, build)}
+
+
+def _continue_before(*stop: str) -> Callable[[Problem], Prompt]:
+    """Return how EvalPlus lets a base model continue a problem until one of these texts."""
+    return lambda problem: Prompt(text=f"{problem.prompt.strip()}\n", stop=STOP + stop)
+
+
+FUNCTIONS = build_upstream(_continue_before(*FUNCTION_STOP))
+DOCSTRINGS = build_upstream(_continue_before('\n"""', "\nassert"))

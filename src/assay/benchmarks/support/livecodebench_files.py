@@ -82,13 +82,13 @@ def read_releases(
     for release in releases:
         name, count = RELEASES[release]
         path = find_file(name, data_dir)
-        found, digest = _read_file(path)
-        if len(found) != count:
+        added, digest = _read_file(path)
+        if len(added) != count:
             raise DataError(
-                f"{path}: has {len(found)} problems instead of the {count} that LiveCodeBench "
+                f"{path}: has {len(added)} problems instead of the {count} that LiveCodeBench "
                 f"{release} adds. {REMEDY}."
             )
-        questions += found
+        questions += added
         digests.append(digest)
     ids = [question.record.question_id for question in questions]
     if twice := next((one for one in ids if ids.count(one) > 1), None):
@@ -111,10 +111,10 @@ def find_file(name: str, data_dir: Path | None) -> Path:
 def _folders(data_dir: Path | None) -> Iterator[Path]:
     if folder := data_dir or os.environ.get(FOLDER_VARIABLE):
         yield Path(folder, FOLDER)
-    if given := os.environ.get(VARIABLE):
-        if not Path(given).is_dir():
-            raise DataError(f"{VARIABLE}: {given} is not a folder. Correct or unset it.")
-        yield Path(given)
+    if named := os.environ.get(VARIABLE):
+        if not Path(named).is_dir():
+            raise DataError(f"{VARIABLE}: {named} is not a folder. Correct or unset it.")
+        yield Path(named)
     yield cache_dir() / FOLDER
     home = Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface")
     hub = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
@@ -139,13 +139,13 @@ def _read_file(path: Path) -> tuple[list[LiveCodeBenchQuestion], str]:
     return questions, digest.hexdigest()
 
 
-def _read_question(found: Any) -> LiveCodeBenchQuestion:
-    if not isinstance(found, dict):
+def _read_question(data: Any) -> LiveCodeBenchQuestion:
+    if not isinstance(data, dict):
         raise ValueError("not an object")
     names = LiveCodeBenchRecord.__dataclass_fields__
-    if missing := next((name for name in names if not isinstance(found.get(name), str)), None):
+    if missing := next((name for name in names if not isinstance(data.get(name), str)), None):
         raise ValueError(f"{missing} is not a text")
-    record = LiveCodeBenchRecord(**{name: found[name] for name in names})
+    record = LiveCodeBenchRecord(**{name: data[name] for name in names})
     if not (record.question_id.strip() and record.question_id.isprintable()):
         raise ValueError("question_id is not an id")
     datetime.date.fromisoformat(record.contest_date[:10])
@@ -159,10 +159,10 @@ def _read_question(found: Any) -> LiveCodeBenchQuestion:
 
 def _read_function(metadata: str) -> str:
     """Return the name of the function that tests call, or an empty text for standard input."""
-    found = parse_json(metadata or "{}")
-    if not isinstance(found, dict):
+    data = parse_json(metadata or "{}")
+    if not isinstance(data, dict):
         raise ValueError("the metadata is not an object")
-    function = found.get("func_name") or ""
+    function = data.get("func_name") or ""
     if not isinstance(function, str) or (function and not function.isidentifier()):
         raise ValueError("func_name is not a name")
     return function
@@ -186,8 +186,8 @@ def _pack_private(tests: str) -> bytes:
         # Its checksum, and that there is nothing but a string. Its cases are read when they are
         # needed: that takes longer than everything else here.
         most = min(text_cases.MOST_BYTES, max(RATIO_FROM, MOST_RATIO * len(part)))
-        found = text_cases.unpack_part(part, most).strip()
-        if not (found.startswith("[") and found.endswith("]")):
+        cases = text_cases.unpack_part(part, most).strip()
+        if not (cases.startswith("[") and cases.endswith("]")):
             raise ValueError("not a list of test cases")
     except ValueError as error:
         raise ValueError(f"the private tests are damaged: {error}") from error

@@ -37,7 +37,7 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class AnswerKind:
-    """Describe a kind of answer, and hold its functions.
+    """A kind of answer: what it is, and its functions.
 
     ``find`` returns the answer in a model's text, or None. ``check`` decides about an answer, or
     returns what has to be executed.

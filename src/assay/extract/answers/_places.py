@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import warnings
 from collections.abc import Callable, Iterator
 
 from assay.extract.rule import Found
+from assay.extract.rules.characters import without_thinking
 from assay.extract.rules.fences import fenced_blocks
-from assay.extract.rules.thinking import without_thinking
 
 OPENED, CLOSED = "[ANSWER]", "[/ANSWER]"
 LONGEST = 10_000  # characters of an answer; the longest right one has less than 200
@@ -20,7 +21,7 @@ warnings.filterwarnings("ignore", module=SOURCE)
 
 
 class UnparsableError(ValueError):
-    """Report why an answer is not of the requested kind."""
+    """The reason why an answer is not of the requested kind."""
 
 
 def read_operand(answer: str) -> ast.expr:
@@ -41,20 +42,22 @@ def read_operand(answer: str) -> ast.expr:
 
 
 def find_answer(
-    text: str, is_answer: Callable[[str], bool], sides: Callable[[str], Iterator[str]]
+    text: str, parse: Callable[[str], object], sides: Callable[[str], Iterator[str]]
 ) -> Found | None:
-    """Return the first answer in the places of a text, or what was given as one.
+    """Return the first answer in the places of a text, or what stands in tags for one.
 
-    ``sides`` yields the parts of an assertion that may be the answer.
+    ``parse`` raises UnparsableError for what is not an answer. ``sides`` yields the parts of an
+    assertion that may be the answer.
     """
-    given: Found | None = None
+    tagged: Found | None = None
     for rule, place in _places(without_thinking(text)):
         for part in _parts(rule, place, sides):
-            if is_answer(part):
+            with contextlib.suppress(UnparsableError, RecursionError):
+                parse(part)
                 return Found(rule, part)
-        if given is None and rule == "tags" and place.strip():
-            given = Found(rule, place.strip()[:LONGEST])
-    return given
+        if tagged is None and rule == "tags" and place.strip():
+            tagged = Found(rule, place.strip()[:LONGEST])
+    return tagged
 
 
 def _places(text: str) -> Iterator[tuple[str, str]]:
@@ -93,10 +96,10 @@ def read_comparison(part: str) -> tuple[str, str] | None:
     except NOT_PYTHON:
         return None
     match body:
-        case [ast.Assert(test=ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]))]:
-            pass
-        case [ast.Expr(value=ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]))]:
-            pass
-        case _:
-            return None
-    return (ast.get_source_segment(part, left) or "", ast.get_source_segment(part, right) or "")
+        case [
+            ast.Assert(ast.Compare(left, [ast.Eq()], [right]))
+            | ast.Expr(ast.Compare(left, [ast.Eq()], [right]))
+        ]:
+            segments = (ast.get_source_segment(part, side) or "" for side in (left, right))
+            return next(segments), next(segments)
+    return None

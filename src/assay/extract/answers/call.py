@@ -107,17 +107,8 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
 
 def find(text: str, task: ExtractionTask) -> Found | None:
     """Return the call in a text: one side of the assertion, if it is one."""
-    function = _function(task.tests)
-    known = _names_in(task.tests.preamble)
-
-    def is_call(part: str) -> bool:
-        try:
-            parse_call(part, function, known)
-        except (UnparsableError, RecursionError):
-            return False
-        return True
-
-    return find_answer(text, is_call, _sides)
+    function, known = _function(task.tests), _names_in(task.tests.preamble)
+    return find_answer(text, lambda part: parse_call(part, function, known), _sides)
 
 
 def check(answer: str, tests: Tests) -> Decision | Execution:

@@ -32,7 +32,7 @@ def parse_literal(answer: str) -> Any:
 
 def find(text: str, _task: ExtractionTask) -> Found | None:
     """Return the literal in a text: the right side of the assertion, if it is one."""
-    return find_answer(text, _is_literal, _sides)
+    return find_answer(text, parse_literal, _sides)
 
 
 def check(answer: str, tests: Tests) -> Decision:
@@ -57,14 +57,6 @@ def _show(value: Any) -> str:
         return f"{value!r:.{SHORT}}"
     except (ValueError, RecursionError):
         return "a number that is too long"
-
-
-def _is_literal(part: str) -> bool:
-    try:
-        parse_literal(part)
-    except UnparsableError:
-        return False
-    return True
 
 
 def _sides(part: str) -> Iterator[str]:

@@ -42,11 +42,11 @@ def cut_demo(code: str, tests: Tests) -> Cut:
     if not _may_have_demo(code, name) or (module := parse_code(code)) is None:
         return Cut(code)
     entry = next((s for s in module.body if _defines(s, name)), None)
-    if entry is None or (found := parts(code, module)) is None:
+    if entry is None or (lines := parts(code, module)) is None:
         return Cut(code)
-    place = next(i for i, part in enumerate(found) if entry in part.statements)
-    program = _Program(found[: place + 1], found[place + 1 :], tests)
-    idle = _statements(part for part in found[:place] if all(map(_is_idle, part.statements)))
+    place = next(i for i, part in enumerate(lines) if entry in part.statements)
+    program = _Program(lines[: place + 1], lines[place + 1 :], tests)
+    idle = _statements(part for part in lines[:place] if all(map(_is_idle, part.statements)))
     demo = program.demo()
     if not idle and not demo:
         return Cut(code)
@@ -55,7 +55,7 @@ def cut_demo(code: str, tests: Tests) -> Cut:
 
 
 class _Program:
-    """Hold the parts of a program before and after its entry point, and which of them it needs."""
+    """The parts of a program before and after its entry point, and which of them it needs."""
 
     def __init__(
         self, before: Sequence[StatementLine], after: Sequence[StatementLine], tests: Tests
@@ -64,9 +64,9 @@ class _Program:
         self._parts = [*before, *after]
         self._place = {part: number for number, part in enumerate(after)}
         fixed = [*before, *(part for part in after if part.defines)]
-        given = find_bound_names(tests.preamble)
-        self._imported = given.union(*(part.binds for part in self._parts if part.imports))
-        self._shown = self._find_shown(BUILTINS.union(given, *(part.binds for part in fixed)))
+        preamble = find_bound_names(tests.preamble)
+        self._imported = preamble.union(*(part.binds for part in self._parts if part.imports))
+        self._shown = self._find_shown(BUILTINS.union(preamble, *(part.binds for part in fixed)))
         self._needed = reach({self._name} | _names_in(tests.code), self._parts, self._provides)
 
     def _find_shown(self, taken: frozenset[str]) -> dict[str, int]:
@@ -75,13 +75,13 @@ class _Program:
         It gives a new value to what is already defined, or it works with what the entry point or
         another part of the demonstration returned.
         """
-        shown: dict[str, int] = {}
+        reused: dict[str, int] = {}
         for part, number in self._place.items():
             if not part.defines:
-                shows = self._name in part.calls or not (part.reads - part.binds).isdisjoint(shown)
+                shows = self._name in part.calls or not (part.reads - part.binds).isdisjoint(reused)
                 for name in part.gives if shows else part.binds & taken - part.alters:
-                    shown.setdefault(name, number)
-        return shown
+                    reused.setdefault(name, number)
+        return reused
 
     def demo(self) -> list[StatementLine]:
         """Return the parts after the entry point that it does not need."""
@@ -111,8 +111,8 @@ class _Program:
 
     def _data(self) -> set[str]:
         """Return the needed names that are not functions, classes or imports."""
-        given = (part.sets if part.defines else part.gives for part in self._parts)
-        return set().union(*given) & self._needed - self._imported - {self._name}
+        values = (part.sets if part.defines else part.gives for part in self._parts)
+        return set().union(*values) & self._needed - self._imported - {self._name}
 
     def _provides(self, part: StatementLine, name: str) -> bool:
         """Return whether this part defines the name, not a demonstration."""

@@ -1,4 +1,7 @@
-"""Find Markdown code fences."""
+"""Find programs in Markdown code fences.
+
+Those that read standard input have no entry point to look for.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from assay.extract.rule import At, ExtractionTask, Found, Rule, extraction_rules
 # No two parts of the pattern can share a run of spaces: that would take quadratic time.
 OPENS = re.compile(r"^([^`~\n]*)(`{3,}|~{3,})[ \t]*(?:[\w+#.-]+[ \t\r]*|\r[ \t\r]*)?$")
 FENCE = re.compile("```|~~~")
+READS = re.compile(r"\binput\(|\bstdin\b|\bopen\(0|\bos\.read\(")
 DEEPER = 4  # columns: a fence in a docstring does not end the program
 
 
@@ -87,6 +91,30 @@ def _blocks_with_name(text: str, task: ExtractionTask) -> list[Found]:
     ]
 
 
+def _find_script(text: str, task: ExtractionTask) -> Iterator[list[Found]]:
+    """Yield the last code block that reads its input, those before it, then all other blocks."""
+    if task.name:
+        return
+    blocks = [block.code for block in reversed(fenced_blocks(text))]
+    reading = [block for block in blocks if READS.search(block)]
+    for block in (*reading, *(block for block in blocks if block not in reading)):
+        yield [Found("script", block)]
+    if task.form == "text" and not blocks:
+        yield [Found("script", f"{task.prompt}{text}\n"), Found("script", text)]
+
+
+def between_last_fences(text: str) -> str | None:
+    """Return the lines between the last two that contain a fence, as LiveCodeBench does."""
+    lines = text.split("\n")
+    fences = [number for number, line in enumerate(lines) if "```" in line]
+    return "\n".join(lines[fences[-2] + 1 : fences[-1]]) if len(fences) > 1 else None
+
+
+def _find_between(text: str, _: ExtractionTask) -> Iterator[list[Found]]:
+    if code := between_last_fences(text):
+        yield [Found("last-fences", code)]
+
+
 extraction_rules.register("fenced")(
     Rule(
         "everything outside the code block that defines the entry point",
@@ -95,4 +123,18 @@ extraction_rules.register("fenced")(
 )
 extraction_rules.register("unclosed")(
     Rule("the same, for a block that is cut off by the end of the text")  # found with the others
+)
+extraction_rules.register("script")(
+    Rule(
+        "everything outside the code block that reads standard input",
+        find=(At(5, _find_script),),
+        accept=lambda code, task: task.is_program(code),
+    )
+)
+extraction_rules.register("last-fences")(
+    Rule(
+        "everything outside the last two fences, as LiveCodeBench does it",
+        find=(At(90, _find_between),),
+        on_request=True,
+    )
 )

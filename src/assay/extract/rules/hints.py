@@ -22,10 +22,10 @@ def with_hints(code: str, preamble: str) -> str:
     missing = NAMES.intersection(CAPITALISED.findall(code))
     if not missing:
         return code
-    for found in IMPORTED.finditer(f"{preamble}\n{code}"):
-        if found[1] is None or "*" in found[1]:
+    for line in IMPORTED.finditer(f"{preamble}\n{code}"):
+        if line[1] is None or "*" in line[1]:
             return code
-        missing -= set(CAPITALISED.findall(found[1]))
+        missing -= set(CAPITALISED.findall(line[1]))
     if not missing or not (missing := missing & find_unbound_names(f"{preamble}\n{code}")):
         return code
     if not (missing := missing & _find_hints(code)):

@@ -58,9 +58,9 @@ def _next_indentation(prefix: str) -> str:
     """Return the indentation that a statement after the prefix has in its block."""
     lines = [line for line in prefix.splitlines() if line.strip()]
     last = lines[-1] if lines else ""
-    found = INDENTATION.match(last)
+    indentation = INDENTATION.match(last)
     deeper = last.rstrip().endswith(":")
-    return (found[0] if found else "") + (STEP if deeper else "")
+    return (indentation[0] if indentation else "") + (STEP if deeper else "")
 
 
 def _find(text: str, task: ExtractionTask) -> Iterator[list[Found]]:

@@ -1,4 +1,4 @@
-"""Join programs in pieces: helpers in one code block, the function that calls them in another."""
+"""Complete programs: helpers that are in another code block, and functions that are methods."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def _definitions(block: str) -> str:
     module = parse_code(block)
     if module is None:
         return ""
-    kept = Definition | ast.Import | ast.ImportFrom | ast.Assign | ast.AnnAssign
-    return without_statements(block, [s for s in module.body if not isinstance(s, kept)])
+    defining = Definition | ast.Import | ast.ImportFrom | ast.Assign | ast.AnnAssign
+    return without_statements(block, [s for s in module.body if not isinstance(s, defining)])
 
 
 def _finish(code: str, task: ExtractionTask, origin: Origin) -> Cut:
@@ -61,6 +61,33 @@ def _finish(code: str, task: ExtractionTask, origin: Origin) -> Cut:
     return Cut(with_helpers(code, blocks, task.name, task.tests.preamble))
 
 
+def with_function(code: str, name: str) -> str:
+    """Return the code with a function ``name`` from the last class with such a method."""
+    module = parse_code(code)
+    if module is None:
+        return code
+    for statement in reversed(module.body):
+        if isinstance(statement, ast.ClassDef):
+            for member in statement.body:
+                if isinstance(member, ast.FunctionDef) and member.name == name:
+                    static = any(map(_names_staticmethod, member.decorator_list))
+                    owner = statement.name if static else f"{statement.name}()"
+                    return f"{code.rstrip()}\n\n\n{name} = {owner}.{name}\n"
+    return code
+
+
+def _names_staticmethod(decorator: ast.expr) -> bool:
+    """Return whether ``staticmethod`` occurs in a decorator, however deeply that is nested."""
+    fields = (field for node in ast.walk(decorator) for _, field in ast.iter_fields(node))
+    return any(isinstance(field, str) and "staticmethod" in field for field in fields)
+
+
 extraction_rules.register("joined")(
     Rule("code blocks with helpers, added before the code", finish=At(10, _finish))
+)
+extraction_rules.register("method")(
+    Rule(
+        "a method, turned into a function",
+        fix=At(60, lambda code, task: with_function(code, task.name)),
+    )
 )

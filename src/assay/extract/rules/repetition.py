@@ -51,8 +51,8 @@ def without_repetition(code: str, task: ExtractionTask, *, closed: bool) -> str:
 
 def is_only_begun(code: str, name: str) -> bool:
     """Return whether ``name`` is defined, but only by stubs."""
-    found = _definitions(code, name)
-    return bool(found) and all(map(_is_stub, found))
+    definitions = _definitions(code, name)
+    return bool(definitions) and all(map(_is_stub, definitions))
 
 
 def is_as_prompted(code: str, task: ExtractionTask, *, closed: bool) -> bool:
@@ -69,15 +69,15 @@ def find_starts(text: str, task: ExtractionTask) -> list[int]:
 
     Only functions whose parameters are on one line, and classes, are compared.
     """
-    starts = [found.start() for found in definition(task.name).finditer(text)]
+    starts = [match.start() for match in definition(task.name).finditer(text)]
     wanted = _find_signature(task.prompt, task.name)
     for start in starts[:MOST_STARTS]:
         header = text[start : text.find("\n", start) % (len(text) + 1)].strip()
-        found = _definitions(header, task.name) or _definitions(f"{header} pass", task.name)
-        if found and isinstance(found[0], ast.ClassDef):
+        begun = _definitions(header, task.name) or _definitions(f"{header} pass", task.name)
+        if begun and isinstance(begun[0], ast.ClassDef):
             body = INDENTED.match(text, start, start + MOST_OF_CLASS)
-            found = _definitions(textwrap.dedent(body[0]) if body else "", task.name) or found
-        if wanted is None or not found or _accepts(found[0], wanted):
+            begun = _definitions(textwrap.dedent(body[0]) if body else "", task.name) or begun
+        if wanted is None or not begun or _accepts(begun[0], wanted):
             return list(dict.fromkeys([starts[0], start]))
     return starts[:1]
 
@@ -103,35 +103,35 @@ def _find_signature(prompt: str, name: str) -> Definition | None:
     return None
 
 
-def _accepts(found: Definition, wanted: Definition) -> bool:
-    """Return whether ``found`` can be called as ``wanted``, by position and by name.
+def _accepts(candidate: Definition, wanted: Definition) -> bool:
+    """Return whether ``candidate`` can be called as ``wanted``, by position and by name.
 
     It may have more parameters if these are optional. A class has the same methods, or more.
     """
-    if isinstance(found, ast.ClassDef) and isinstance(wanted, ast.ClassDef):
-        methods = {s.name: s for s in found.body if isinstance(s, Function)}
+    if isinstance(candidate, ast.ClassDef) and isinstance(wanted, ast.ClassDef):
+        methods = {s.name: s for s in candidate.body if isinstance(s, Function)}
         return all(
             s.name in methods and _accepts(methods[s.name], s)
             for s in wanted.body
             if isinstance(s, Function)
         )
-    if isinstance(found, ast.ClassDef) or type(found) is not type(wanted):
+    if isinstance(candidate, ast.ClassDef) or type(candidate) is not type(wanted):
         return False
     assert not isinstance(wanted, ast.ClassDef)
-    return _takes(found.args, wanted.args)
+    return _takes(candidate.args, wanted.args)
 
 
-def _takes(found: ast.arguments, wanted: ast.arguments) -> bool:
-    names, needed = ([a.arg for a in (*args.posonlyargs, *args.args)] for args in (found, wanted))
-    keywords = dict(zip((a.arg for a in found.kwonlyargs), found.kw_defaults, strict=True))
-    asked = [a.arg for a in wanted.kwonlyargs]
+def _takes(offered: ast.arguments, wanted: ast.arguments) -> bool:
+    names, needed = ([a.arg for a in (*args.posonlyargs, *args.args)] for args in (offered, wanted))
+    keywords = dict(zip((a.arg for a in offered.kwonlyargs), offered.kw_defaults, strict=True))
+    named = [a.arg for a in wanted.kwonlyargs]
     return (
         names[: len(needed)] == needed
-        and len(names) - len(found.defaults) <= len(needed)
-        and all(name in keywords or name in names for name in asked)
-        and all(default is not None or name in asked for name, default in keywords.items())
-        and (wanted.vararg is None or found.vararg is not None)
-        and (wanted.kwarg is None or found.kwarg is not None)
+        and len(names) - len(offered.defaults) <= len(needed)
+        and all(name in keywords or name in names for name in named)
+        and all(default is not None or name in named for name, default in keywords.items())
+        and (wanted.vararg is None or offered.vararg is not None)
+        and (wanted.kwarg is None or offered.kwarg is not None)
     )
 
 

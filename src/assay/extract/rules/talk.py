@@ -63,14 +63,14 @@ def bare_code(text: str, begins: int, task: ExtractionTask) -> list[str]:
         wanted = [before[start:]]
     wanted += [[line for line in before if IMPORT.match(line)], _decorators(before)]
     # What looks like prose may be in a docstring.
-    found = [
+    candidates = [
         "".join(f"{line}\n" for line in lines).lstrip("\n") + part
         for part in (before_talk(code), code)
         for lines in wanted
     ]
     preamble = task.tests.preamble
-    found = [with_helpers(one, [*blocks, one], task.name, preamble) for one in found]
-    return list(dict.fromkeys(found))
+    candidates = [with_helpers(one, [*blocks, one], task.name, preamble) for one in candidates]
+    return list(dict.fromkeys(candidates))
 
 
 def before_talk(code: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -15,10 +16,7 @@ from assay.formats.huggingface.checkpoint import weight_files
 from assay.models import Model, ModelReference, describe_file, parse_reference
 from assay.progress import Reporter, Silent
 from assay.quality.check import shapes, texts, values, with_engine
-from assay.quality.check.apr import open_apr
 from assay.quality.check.contents import Contents, EngineOnlyError, SkippedError, TensorPart
-from assay.quality.check.folder import open_folder
-from assay.quality.check.gguf import open_gguf
 from assay.quality.check.texts import TrialQuestion
 
 Status = Literal["pass", "fail", "skipped"]
@@ -34,7 +32,8 @@ NEEDS = {
     **dict.fromkeys(("tokenizer", "template"), ("container", "header")),
 }
 BY_ENGINE = ("forward", "sample")
-OPENERS = {"apr": open_apr, "gguf": open_gguf, "hf": open_folder}  # by format
+# By format, imported when one is used: a format can be deleted with its files.
+OPENERS = {"apr": "apr:open_apr", "gguf": "gguf:open_gguf", "hf": "folder:open_folder"}
 LONGEST_REASON = 300
 # Errors from reading metadata that a writer, or damage, has turned into something else.
 CONFUSION = (
@@ -186,7 +185,10 @@ class _Case:
 
     @cached_property
     def _contents(self) -> Contents:
-        return OPENERS[find_format(self.path)](self.path)
+        module, name = OPENERS[find_format(self.path)].split(":")
+        opener = getattr(importlib.import_module(f"assay.quality.check.{module}"), name)
+        contents: Contents = opener(self.path)
+        return contents
 
     @cached_property
     def _parts(self) -> Sequence[TensorPart]:

@@ -1,5 +1,5 @@
-"""Run Hugging Face models and .apr files with torch."""
+"""Run Hugging Face models with torch."""
 
-from assay.models.engines.torch import apr_files, torch_model
+from assay.models.engines.torch import torch_model
 
-__all__ = ["apr_files", "torch_model"]
+__all__ = ["torch_model"]

@@ -1,4 +1,4 @@
-"""Run ``.apr`` files, version 2, with the hf engine."""
+"""Run ``.apr`` files, version 2, with the hf engine. Beside it, so that either can be deleted."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 from assay.errors import ModelError
 from assay.formats.apr.apr_file import is_apr, read_apr
 from assay.models import Backend, backends
-from assay.models.engines.torch.torch_model import TorchModel, open_file
 from assay.models.options import LOCAL_OPTIONS
 
 if TYPE_CHECKING:
     from assay.models import EngineOptions
+    from assay.models.engines.torch.torch_model import TorchModel
 
 
 def _open(reference: str, options: EngineOptions) -> TorchModel:
+    from assay.models.engines.torch.torch_model import open_file
+
     path = Path(reference)
     if not path.is_file():
         raise ModelError(f"{reference}: is not a file. Give the path of a model file.")
