@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from assay.report.plots import Bar, BarChart, css_variables, draw_bars
+from assay.report.plots import Bar, css_variables, draw_bars
 from assay.report.plots.svg import COLOURS
 from tests.browser.conftest import OpenPage
 from tests.report.plot_examples import EXAMPLES
@@ -78,7 +78,7 @@ def test_a_file_follows_the_readers_colour_scheme(
 def test_a_hostile_name_runs_nothing(open_page: OpenPage, tmp_path: Path) -> None:
     name = "</title></text></svg><img src=x onerror=alert(1)><script>alert(2)</script>"
     path = tmp_path / "plot.html"
-    path.write_text(page_of(draw_bars(BarChart(name, (Bar(name, 1),))).embed()))
+    path.write_text(page_of(draw_bars(name, (Bar(name, 1),)).embed()))
     page = open_page(path)
     assert page.locator("img, script").count() == 0
     assert page.locator("svg").count() == 1

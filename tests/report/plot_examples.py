@@ -8,7 +8,6 @@ from collections.abc import Mapping
 
 from assay.report.plots import (
     Bar,
-    BarChart,
     Difference,
     Dot,
     Drawing,
@@ -68,15 +67,13 @@ def pass_curves(count: int = 4) -> Drawing:
 def bars() -> Drawing:
     """Return the reasons of verdicts."""
     return draw_bars(
-        BarChart(
             "Verdicts by reason",
             (
                 Bar("passed", 731, "good"), Bar("wrong answer", 283, "bad"),
                 Bar("exception", 96, "bad"), Bar("time limit", 21, "bad"),
                 Bar("syntax error", 8, "bad"), Bar("sandbox failure", 1, "invalid"),
                 Bar("no code in the completion", 0, "bad"),
-            ),
-        )
+            )
     )  # fmt: skip
 
 

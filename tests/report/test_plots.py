@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from assay.report.plots import (
     Bar,
-    BarChart,
     Difference,
     Dot,
     Drawing,
@@ -103,7 +102,7 @@ def _size(found: ET.Element) -> float:
 
 DRAWN_WITH_NAMES: dict[str, Callable[[str], Drawing]] = {
     "forest": lambda name: draw_forest(Forest(name, (Difference(name, 0, -0.1, 0.1, name),))),
-    "bars": lambda name: draw_bars(BarChart(name, (Bar(name, 3),))),
+    "bars": lambda name: draw_bars(name, (Bar(name, 3),)),
     "heat map": lambda name: draw_heat_map(HeatMap((name,), (HeatRow(name, (1.0,)),), name)),
     "scatter": lambda name: draw_scatter(Scatter(name, name, name, (Dot(name, 1, 0.5),))),
     "histogram": lambda name: draw_histogram(
@@ -132,7 +131,7 @@ def test_any_name_gives_well_formed_svg(name: str, kind: str) -> None:
 
 def test_a_name_cannot_change_colours() -> None:
     name = '="var(--plot-ink,#1f2328)"'
-    shown = draw_bars(BarChart("", (Bar(name, 1),))).flatten("dark")
+    shown = draw_bars("", (Bar(name, 1),)).flatten("dark")
     assert "var(--plot-ink,#1f2328)" in shown
 
 
@@ -140,8 +139,8 @@ def test_a_name_cannot_change_colours() -> None:
     "drawing",
     [
         draw_forest(Forest("a", ())),
-        draw_bars(BarChart("nothing", ())),
-        draw_bars(BarChart("zero", (Bar("a", 0),))),
+        draw_bars("nothing", ()),
+        draw_bars("zero", (Bar("a", 0),)),
         draw_histogram(Histogram("nothing", "x", ())),
         draw_histogram(Histogram("zeros", "x", (HistogramGroup("a", (0.0, 0.0)),), is_log=True)),
         draw_histogram(Histogram("equal", "x", (HistogramGroup("a", (3.0, 3.0)),))),

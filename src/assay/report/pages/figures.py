@@ -54,8 +54,8 @@ def run_figures(data: RunData) -> str:
     samples = list(data.samples())
     if not samples:
         return ""
-    reasons = plots.draw_bars(plots.BarChart("Verdicts by reason", _reasons(samples)), HALF)
-    rules = plots.draw_bars(plots.BarChart("Extraction rules", _rules(samples)), HALF)
+    reasons = plots.draw_bars("Verdicts by reason", _reasons(samples), HALF)
+    rules = plots.draw_bars("Extraction rules", _rules(samples), HALF)
     curve = _pass_curve(data.source.entry.result)
     if curve:  # both in one panel, beside the curve
         content = (

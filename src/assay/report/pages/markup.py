@@ -136,9 +136,9 @@ def table(
     )
 
 
-def percent(value: float | None, digits: int = 1) -> str:
+def percent(value: float | None) -> str:
     """Return a share as ``12.3``, in per cent, or a dash."""
-    return DASH if value is None else f"{100 * value:.{digits}f}"
+    return DASH if value is None else f"{100 * value:.1f}"
 
 
 def ends(estimate: Estimate) -> str:
@@ -151,9 +151,9 @@ def range_of(low: float, high: float) -> str:
     return f"{100 * low:.1f}\N{THIN SPACE}{DASH}\N{THIN SPACE}{100 * high:.1f}"
 
 
-def signed(value: float, digits: int = 1) -> str:
+def signed(value: float) -> str:
     """Return a share as points with a sign: ``+1.2``, a real minus, and no sign for zero."""
-    return axes.signed(100 * value, digits)
+    return axes.signed(100 * value)
 
 
 def day(timestamp: str) -> str:

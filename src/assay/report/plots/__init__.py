@@ -5,7 +5,6 @@
 
 from assay.report.plots.bars import (
     Bar,
-    BarChart,
     Histogram,
     HistogramGroup,
     draw_bars,
@@ -25,7 +24,7 @@ from assay.report.plots.scatter import Dot, Scatter, draw_scatter
 from assay.report.plots.svg import Drawing, css_variables
 
 __all__ = [
-    "Bar", "BarChart", "Difference", "Dot", "Drawing", "Forest", "HeatMap", "HeatRow", "Histogram",
+    "Bar", "Difference", "Dot", "Drawing", "Forest", "HeatMap", "HeatRow", "Histogram",
     "HistogramGroup", "Line", "Point", "Scatter", "css_variables", "draw_bars", "draw_divergence",
     "draw_forest", "draw_heat_map", "draw_histogram", "draw_history", "draw_pass_curves",
     "draw_scatter", "draw_speed_curves",

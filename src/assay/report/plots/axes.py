@@ -78,9 +78,9 @@ def linear_ticks(low: float, high: float, count: int = 5, percent: bool = False)
     ]
 
 
-def signed(value: float, decimals: int = 1) -> str:
+def signed(value: float) -> str:
     """Return a number with its sign, a real minus, and no sign for zero."""
-    shown = f"{value:+.{decimals}f}"
+    shown = f"{value:+.1f}"
     return shown[1:] if float(shown) == 0 else shown.replace("-", MINUS)
 
 

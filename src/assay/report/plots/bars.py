@@ -27,40 +27,31 @@ class Bar:
     kind: Kind = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class BarChart:
-    """Counts, in the order of their display."""
-
-    title: str
-    bars: tuple[Bar, ...]
-    unit: str = "samples"
-
-
-def draw_bars(data: BarChart, width: float = axes.WIDTH) -> Drawing:
-    """Return a bar per count, with the count and its share of all."""
-    total = sum(bar.count for bar in data.bars)
-    most = max((bar.count for bar in data.bars), default=0) or 1
-    figures = {bar: f"{bar.count:,}  ({100 * bar.count / (total or 1):.1f} %)" for bar in data.bars}
-    left = min(max((measure(bar.label) for bar in data.bars), default=0.0), LABELS) + 12
+def draw_bars(title: str, bars: Sequence[Bar], width: float = axes.WIDTH) -> Drawing:
+    """Return a bar per count of samples, in this order, with the count and its share of all."""
+    total = sum(bar.count for bar in bars)
+    most = max((bar.count for bar in bars), default=0) or 1
+    figures = {bar: f"{bar.count:,}  ({100 * bar.count / (total or 1):.1f} %)" for bar in bars}
+    left = min(max((measure(bar.label) for bar in bars), default=0.0), LABELS) + 12
     room = width - left - max(map(measure, figures.values()), default=0.0) - 12
     body = []
-    for index, bar in enumerate(data.bars):
+    for index, bar in enumerate(bars):
         y = ROW * index + ROW / 2
         wide = max(room * bar.count / most, 1.5 if bar.count else 0)
         body.append(text(left - 12, y + 4, bar.label, anchor="end", width=left - 12))
         if wide:
             body.append(
                 element(
-                    "rect", tooltip(f"{bar.label}: {figures[bar]} {data.unit}"), x=left,
+                    "rect", tooltip(f"{bar.label}: {figures[bar]} samples"), x=left,
                     y=y - BAR / 2, width=wide, height=BAR, rx=2, fill=colour(bar.kind),
                 )
             )  # fmt: skip
         body.append(text(left + wide + 8, y + 4, figures[bar], fill=colour("muted")))
-    words = "; ".join(f"{bar.label} {figures[bar]}" for bar in data.bars)
+    words = "; ".join(f"{bar.label} {figures[bar]}" for bar in bars)
     return Drawing(
-        width, ROW * max(1, len(data.bars)), data.title,
-        f"Bar chart of {total:,} {data.unit}. {words}.", "".join(body),
-        f"{total:,} {data.unit}",
+        width, ROW * max(1, len(bars)), title,
+        f"Bar chart of {total:,} samples. {words}.", "".join(body),
+        f"{total:,} samples",
     )  # fmt: skip
 
 
@@ -80,7 +71,6 @@ class Histogram:
     title: str
     axis: str
     groups: tuple[HistogramGroup, ...]
-    unit: str = "samples"
     is_log: bool = False
     limit: float | None = None
     limit_label: str = "limit"
@@ -146,7 +136,7 @@ def draw_histogram(data: Histogram, width: float = axes.WIDTH) -> Drawing:
     body = (
         axes.draw_legend(frame.left, 0, keys) if legend else "",
         axes.draw_x_axis(frame, x, x_ticks, data.axis),
-        axes.draw_y_axis(frame, y, y_ticks, data.unit),
+        axes.draw_y_axis(frame, y, y_ticks, "samples"),
         _draw_columns(columns, edges, x, y),
         axes.draw_baseline(frame),
         _draw_limit(data, frame, x),
@@ -159,7 +149,7 @@ def _describe(data: Histogram, values: list[float]) -> str:
         return f"Histogram of {data.axis} without values."
     middle = sorted(values)[len(values) // 2]
     return (
-        f"Histogram of {data.axis} of {len(values):,} {data.unit}: from {min(values):.4g} to "
+        f"Histogram of {data.axis} of {len(values):,} samples: from {min(values):.4g} to "
         f"{max(values):.4g}, half of them below {middle:.4g}."
     )
 

@@ -35,7 +35,6 @@ class Forest:
 
     baseline: str
     rows: tuple[Difference, ...]
-    score: str = "pass@1"
     margin: float | None = None
     level: float = 0.95
     title: str = ""
@@ -54,7 +53,7 @@ def draw_forest(data: Forest, width: float = axes.WIDTH) -> Drawing:
     zero = f"M{number(x.place(0))} {number(frame.top - 4)}V{number(frame.bottom)}"
     body = [
         _draw_margin(frame, x, margin) if data.margin else "",
-        axes.draw_x_axis(frame, x, ticks, f"difference in {data.score}, points (right is better)"),
+        axes.draw_x_axis(frame, x, ticks, "difference in pass@1, points (right is better)"),
         axes.draw_baseline(frame),
         element("path", d=zero, stroke=colour("axis"), fill="none", stroke_width=1.3),
         element(
@@ -71,8 +70,8 @@ def draw_forest(data: Forest, width: float = axes.WIDTH) -> Drawing:
     return Drawing(
         width,
         frame.bottom + axes.AXIS_HEIGHT,
-        data.title or f"Differences in {data.score} to {data.baseline}",
-        f"Forest plot of differences in {data.score} to {data.baseline}. {words}.",
+        data.title or f"Differences in pass@1 to {data.baseline}",
+        f"Forest plot of differences in pass@1 to {data.baseline}. {words}.",
         "".join(body),
         f"{100 * data.level:.4g} % intervals{shaded}",
     )
