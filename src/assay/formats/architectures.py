@@ -102,10 +102,10 @@ def gguf_name(name: str) -> str | None:
 
 def with_rotary(tensor: Tensor, has: Rotary, wants: Rotary, config: ModelConfig) -> Tensor:
     """Return the tensor in the other rotary order, if it has one. Rows move, bytes stay."""
-    found = _TURNED.fullmatch(tensor.name)
-    if has == wants or not found:
+    match = _TURNED.fullmatch(tensor.name)
+    if has == wants or not match:
         return tensor
-    heads = config.key_value_heads if found[1] == "k" else config.heads
+    heads = config.key_value_heads if match[1] == "k" else config.heads
     rows = tensor.shape[0] if tensor.shape else 1
     if heads is None or heads < 1 or rows % (2 * heads):
         raise ModelError(

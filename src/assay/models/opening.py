@@ -103,16 +103,16 @@ def open_model(
     announce: Callable[[str], None] = lambda _: None,
 ) -> Model:
     """Open the model that ``spec`` names: ``default``, ``engine:reference`` or a path."""
-    found = choose_engine(spec, announce)
-    return _open(found.engine, found.reference, options)
+    reference = choose_engine(spec, announce)
+    return _open(reference.engine, reference.reference, options)
 
 
 def choose_engine(spec: str, announce: Callable[[str], None] = lambda _: None) -> ModelReference:
     """Return the model with its engine: the one that is named, or that reads the file."""
-    found = parse_reference(spec, announce)
-    if found.engine:
-        return found
-    spec, path = found.reference, Path(found.reference)
+    reference = parse_reference(spec, announce)
+    if reference.engine:
+        return reference
+    spec, path = reference.reference, Path(reference.reference)
     check_reference(spec)
     if not (path.is_file() or path.is_dir()):  # reading a pipe would block
         raise ModelError(f"{spec}: is not a file. Give a model file or folder.")
@@ -136,8 +136,8 @@ def _open(engine: str, reference: str, options: EngineOptions) -> Model:
 
 def check_accepted(options: EngineOptions, engine: str) -> None:
     """Raise UsageError for an option that the engine would ignore."""
-    given = list_given(options)
-    ignored = [name for name in given if not _accepts(engine, name)]
+    names = list_given(options)
+    ignored = [name for name in names if not _accepts(engine, name)]
     if not ignored:
         return
     others = [

@@ -166,26 +166,26 @@ BUDGET = re.compile("[1-9][0-9]{0,8}")  # tokens, in one spelling
 
 def parse_engine_options(texts: Iterable[str]) -> tuple[NamedValue, ...]:
     """Parse ``key=value`` texts. Return the values by name: JSON, or otherwise text."""
-    found: dict[str, NamedValue] = {}
+    values: dict[str, NamedValue] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
             raise UsageError(f"--engine-option {text}: is not key=value. Give a name and a value.")
-        if (name := name.strip()) in found:
+        if (name := name.strip()) in values:
             raise UsageError(f"--engine-option {name}: is given twice. Drop one.")
-        found[name] = _parse_value(name, value)
-    if TEMPLATE_VARIABLES in found and not isinstance(found[TEMPLATE_VARIABLES].value, dict):
+        values[name] = _parse_value(name, value)
+    if TEMPLATE_VARIABLES in values and not isinstance(values[TEMPLATE_VARIABLES].value, dict):
         raise UsageError(
             f"--engine-option {TEMPLATE_VARIABLES}: is not a JSON object. Give one such as "
             f'{TEMPLATE_VARIABLES}=\'{{"reasoning_effort": "low"}}\'.'
         )
-    return tuple(found.values())
+    return tuple(values.values())
 
 
 def canonical_engine_options(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the options as they are recorded: sorted, with values as JSON."""
-    found = sorted(parse_engine_options(texts), key=lambda option: option.name)
-    return tuple(f"{option.name}={_canonical(option.value)}" for option in found)
+    options = sorted(parse_engine_options(texts), key=lambda option: option.name)
+    return tuple(f"{option.name}={_canonical(option.value)}" for option in options)
 
 
 def thinking_variables(on: bool) -> tuple[NamedValue, ...]:
@@ -237,17 +237,17 @@ def refuse_reserved(options: Iterable[NamedValue], flags: Mapping[str, str]) -> 
 
 def _parse_value(name: str, text: str) -> NamedValue:
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
-        found = text
+        value = text
     try:
-        _canonical(found)
+        _canonical(value)
         text.encode()
     except (ValueError, UnicodeEncodeError) as error:
         raise UsageError(
             f"--engine-option {name}: is not valid JSON ({error}). Give another."
         ) from error
-    return NamedValue(name, _text(found))
+    return NamedValue(name, _text(value))
 
 
 def _text(value: Any) -> str:

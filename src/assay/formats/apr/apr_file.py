@@ -240,7 +240,7 @@ class _AprReader:
 
     def _index(self, at: int, count: int, data_at: int) -> tuple[list[AprTensor], int]:
         """Return the entries, and where they end."""
-        found = []
+        tensors = []
         for _ in range(count):
             (length,) = self._take("<H", at)
             self._need(at + 2 + length)
@@ -253,8 +253,8 @@ class _AprReader:
             at += 8 * (dimensions + 2)
             self._need(data_at + offset + size)
             encoding = _encoding(name, kind, tuple(shape), size)
-            found.append(AprTensor(name, encoding, tuple(shape), data_at + offset, size))
-        return found, at
+            tensors.append(AprTensor(name, encoding, tuple(shape), data_at + offset, size))
+        return tensors, at
 
     def _take(self, layout: str, at: int) -> tuple[int, ...]:
         self._need(at + struct.calcsize(layout))

@@ -189,10 +189,10 @@ def vocabulary_in(metadata: Mapping[str, GgufValue], where: str) -> Vocabulary:
 
 def _texts(value: GgufValue | None, where: str) -> list[str]:
     """Return an array of texts, empty if there is none. Raise ModelError if it is anything else."""
-    found = [] if value is None else value
-    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
+    texts = [] if value is None else value
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise ModelError(f"{where}: has tokens that are not text. Download or convert it again.")
-    return found
+    return texts
 
 
 def _tensor(tensor: GgufTensor, data: memoryview, path: Path) -> Tensor:
@@ -203,18 +203,18 @@ def _tensor(tensor: GgufTensor, data: memoryview, path: Path) -> Tensor:
             f"{path}: the tensor {tensor.name} has {what} that is not known here. Run it with "
             "llama.cpp."
         )
-    found = Tensor(
+    renamed = Tensor(
         name,
         GGML_TYPES[tensor.kind][0],
         tensor.shape,
         tensor.size,
         part_of(data, tensor.start, tensor.size),
     )
-    if not has_whole_rows(found):
+    if not has_whole_rows(renamed):
         raise ModelError(
             f"{path}: the tensor {tensor.name} has incomplete blocks. Download it again."
         )
-    return found
+    return renamed
 
 
 TOKENS = "tokenizer.ggml.tokens"

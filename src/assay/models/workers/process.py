@@ -199,9 +199,9 @@ def bytecode_variables(package: str = PACKAGE) -> dict[str, str]:
 def _find_code(package: str) -> Path | None:
     """Return the package's first module, or None if there is no such file."""
     with contextlib.suppress(ValueError):  # a stand-in that a program put into sys.modules
-        found = importlib.util.find_spec(package)
-        if found is not None and found.origin is not None:
-            return Path(found.origin)
+        spec = importlib.util.find_spec(package)
+        if spec is not None and spec.origin is not None:
+            return Path(spec.origin)
     return None
 
 

@@ -110,8 +110,8 @@ def prompt_tokens(
 
 def _gap_tokens(tokenizer: Any, prompt: Prompt, gap: Gap) -> list[int]:
     def encode(text: str) -> list[int]:
-        found: list[int] = tokenizer.encode(text, add_special_tokens=False)
-        return found
+        tokens: list[int] = tokenizer.encode(text, add_special_tokens=False)
+        return tokens
 
     first = tokenizer.encode("")[:1]  # some tokenizers add an end too
     start = first if first == [tokenizer.bos_token_id] else []
@@ -223,8 +223,8 @@ class TemplateProcess:
     def _read(self) -> bytes:
         """Return a line of the child process. Kill it if that takes too long."""
         deadline = time.monotonic() + self._seconds
-        found = bytearray()
-        while not found.endswith(b"\n"):
+        line = bytearray()
+        while not line.endswith(b"\n"):
             left = max(0.0, deadline - time.monotonic())
             if not select.select([self._answers], [], [], left)[0]:
                 os.kill(self._child, signal.SIGKILL)
@@ -234,8 +234,8 @@ class TemplateProcess:
             piece = os.read(self._answers, 1 << 16)
             if not piece:
                 break
-            found += piece
-        return bytes(found)
+            line += piece
+        return bytes(line)
 
 
 def _serve(apply: Callable[[Any], str], questions: int, answers: int) -> None:

@@ -137,14 +137,14 @@ class GgufModel(ProcessModel[LlamaFacts]):
 
         A separate process checks this, because what the binding loads stays loaded.
         """
-        found = "" if self.options.device == "cpu" else driver_gpu()
-        if not found:
+        gpu = "" if self.options.device == "cpu" else driver_gpu()
+        if not gpu:
             return ""
         ask = (
             "import sys; from assay.models.engines.llamacpp.llama_worker import wants_gpu; "
             "sys.exit(wants_gpu(''))"
         )
-        return found if subprocess.run([sys.executable, "-c", ask]).returncode else ""
+        return gpu if subprocess.run([sys.executable, "-c", ask]).returncode else ""
 
     def scoring_settings(self) -> LlamaSettings:
         if self._own_options:

@@ -100,9 +100,9 @@ def parse_listing(answer: Any) -> list[ListedModel]:
 def _lasting(answer: Any) -> tuple[NamedValue, ...]:
     meta = answer.get("meta")
     about = meta if isinstance(meta, dict) else {}
-    found = [(name, answer[name]) for name in LASTING if name in answer]
-    found += [(name, about[name]) for name in LASTING_META if name in about]
-    return tuple(NamedValue(name, json.dumps(value)) for name, value in found)
+    facts = [(name, answer[name]) for name in LASTING if name in answer]
+    facts += [(name, about[name]) for name in LASTING_META if name in about]
+    return tuple(NamedValue(name, json.dumps(value)) for name, value in facts)
 
 
 MOST_TOKENS = 1 << 40  # the largest token count that is accepted from a server
@@ -148,10 +148,10 @@ class PartialCompletion:
     def _add(self, choice: Any) -> None:
         if choice.get("index"):
             raise ValueError("a second choice, but one was requested")
-        said = choice.get("delta") or choice.get("message") or {}
+        message = choice.get("delta") or choice.get("message") or {}
         # Two names for one field. Servers that use both send the text twice.
-        reasoning = _text(said.get("reasoning_content") or said.get("reasoning"))
-        text = _text(choice.get("text") or said.get("content"))
+        reasoning = _text(message.get("reasoning_content") or message.get("reasoning"))
+        text = _text(choice.get("text") or message.get("content"))
         self._characters_left -= len(reasoning) + len(text)
         if self._characters_left < 0:
             raise ValueError("more text than the requested number of tokens can have")

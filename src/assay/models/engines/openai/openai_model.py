@@ -157,13 +157,13 @@ class OpenAIModel(LoadedElsewhere):
             crew.stop()
 
 
-def _only(listed: list[ListedModel] | None, shown: str) -> str:
+def _only(listed: list[ListedModel] | None, address: str) -> str:
     names = [model.name for model in listed or []]
     if len(names) == 1:
         return names[0]
     some = ", ".join(names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
     what = f"has {len(names)} models ({some})" if names else "does not list its models"
-    raise ModelError(f"{shown}: {what}. Give the name of one as openai:NAME.")
+    raise ModelError(f"{address}: {what}. Give the name of one as openai:NAME.")
 
 
 ACCEPTS = frozenset({

@@ -167,10 +167,10 @@ class TorchScores:
         return len(text.encode())
 
     def logits(self, tokens: Sequence[int]) -> NDArray[np.float32]:
-        found: NDArray[np.float32] = (
+        logits: NDArray[np.float32] = (
             self._compute_logits([list(tokens)], 0)[0].float().cpu().numpy()
         )
-        return found
+        return logits
 
     def logprobs(self, sequences: Sequence[Sequence[int]], last: int) -> list[list[float]]:
         """Return log-probabilities. Sequences of equal length are computed together."""
@@ -178,11 +178,11 @@ class TorchScores:
             return [self.logprobs([tokens], last)[0] for tokens in sequences]
         logits = self._compute_logits(sequences, last + 1)[:, :-1]
         wanted = torch.tensor([tokens[-last:] for tokens in sequences], device=logits.device)
-        found = [
+        rows = [
             row.float().log_softmax(-1).gather(-1, token[:, None])[:, 0].cpu()
             for row, token in zip(logits, wanted, strict=True)
         ]
-        return [row.double().tolist() for row in found]
+        return [row.double().tolist() for row in rows]
 
     def _compute_logits(self, sequences: Sequence[Sequence[int]], last: int) -> Any:
         model = self._loaded.model
