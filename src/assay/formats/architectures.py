@@ -23,30 +23,6 @@ if TYPE_CHECKING:
 Rotary = Literal["neighbours", "halves"]
 
 
-@dataclass(frozen=True, slots=True)
-class Architecture:
-    """A family. ``settings`` are Hugging Face's keys with a fixed value."""
-
-    name: str  # GGUF's
-    model_type: str  # Hugging Face's
-    class_name: str
-    rotary: Rotary = "halves"  # in GGUF files
-    has_head_dim: bool = True
-    settings: tuple[tuple[str, Any], ...] = ()
-
-
-ARCHITECTURES = (
-    Architecture("llama", "llama", "LlamaForCausalLM", "neighbours"),
-    Architecture("llama", "mistral", "MistralForCausalLM", "neighbours"),
-    Architecture(
-        "qwen2",
-        "qwen2",
-        "Qwen2ForCausalLM",
-        has_head_dim=False,
-        settings=(("use_sliding_window", False),),
-    ),
-    Architecture("qwen3", "qwen3", "Qwen3ForCausalLM", settings=(("use_sliding_window", False),)),
-)
 # GGUF's names of tensors and Hugging Face's; {} is the number of the layer.
 TENSOR_NAMES = (
     ("token_embd", "model.embed_tokens"),
@@ -75,6 +51,32 @@ NUMBERS = (
     ("intermediate_size", "feed_forward_length"),
     ("num_attention_heads", "attention.head_count"),
     ("num_key_value_heads", "attention.head_count_kv"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """A family. ``settings`` are Hugging Face's keys with a fixed value."""
+
+    name: str  # GGUF's
+    model_type: str  # Hugging Face's
+    class_name: str
+    rotary: Rotary = "halves"  # in GGUF files
+    has_head_dim: bool = True
+    settings: tuple[tuple[str, Any], ...] = ()
+
+
+ARCHITECTURES = (
+    Architecture("llama", "llama", "LlamaForCausalLM", "neighbours"),
+    Architecture("llama", "mistral", "MistralForCausalLM", "neighbours"),
+    Architecture(
+        "qwen2",
+        "qwen2",
+        "Qwen2ForCausalLM",
+        has_head_dim=False,
+        settings=(("use_sliding_window", False),),
+    ),
+    Architecture("qwen3", "qwen3", "Qwen3ForCausalLM", settings=(("use_sliding_window", False),)),
 )
 
 

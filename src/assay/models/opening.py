@@ -29,6 +29,18 @@ DEFAULT_WEIGHTS = PackagedFile(
     size=98_362_432,
     licence="Apache-2.0",
 )
+# The harness itself uses these.
+ALWAYS = frozenset({"name", "longest"})
+# The first bytes of files that are often mistaken for models.
+KNOWN_STARTS = {
+    b"PK\x03\x04": "weights as torch saves them",
+    b"\x80\x02": "a pickle",
+    b"lmgg": "an old GGML file",
+    b"tjgg": "an old GGML file",
+    b"\x1f\x8b": "a gzip file",
+    b"version https://git-lfs": "a Git LFS pointer without the weights",
+    b"<": "HTML or XML",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +54,6 @@ class Backend:
     devices: Literal["none", "processes", "own"] = "none"
 
 
-# The harness itself uses these.
-ALWAYS = frozenset({"name", "longest"})
 backends: Registry[Backend] = Registry("model engine", "assay.models.engines", "assay.models")
 
 
@@ -184,18 +194,6 @@ def open_recorded(path: str, *, partial: bool = False, name: str = "") -> Record
     from assay.models.engines.replay.replay_model import ReplayModel
 
     return ReplayModel(path, partial=partial, name=name)
-
-
-# The first bytes of files that are often mistaken for models.
-KNOWN_STARTS = {
-    b"PK\x03\x04": "weights as torch saves them",
-    b"\x80\x02": "a pickle",
-    b"lmgg": "an old GGML file",
-    b"tjgg": "an old GGML file",
-    b"\x1f\x8b": "a gzip file",
-    b"version https://git-lfs": "a Git LFS pointer without the weights",
-    b"<": "HTML or XML",
-}
 
 
 def describe_file(path: Path) -> str:

@@ -19,6 +19,23 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+# Number formats unless the user names one. They are part of the identity, so engines do not choose.
+DTYPES = {"cpu": "float32", "cuda": "bfloat16"}
+LONGEST_TIMEOUT_S = 86_400
+MOST_THREADS = 512  # as llama.cpp allows
+# What engines that run on this machine have in common.
+LOCAL_OPTIONS = frozenset({
+    "batch_mode", "parallel", "threads", "device", "prompt_form", "logprobs", "thinking",
+    "engine_options",
+})  # fmt: skip
+COUNTS = ("parallel", "requests_per_minute", "tokens_per_minute", "price_in", "price_out")
+ON, OFF = "on", "off"
+# Templates use one of these names for the switch.
+SWITCHES = ("enable_thinking", "thinking")
+FLAGS = {"engine_options": "--engine-option"}  # flags whose name is not that of the field
+BUDGET = re.compile("[1-9][0-9]{0,8}")  # tokens, in one spelling
+
+
 @dataclass(frozen=True, slots=True)
 class NamedValue:
     """A name, and a value as the JSON text that is passed on."""
@@ -40,24 +57,6 @@ BatchMode = Literal["auto", "on", "off"]
 
 
 Device = Literal["auto", "cpu", "cuda"]
-# Number formats unless the user names one. They are part of the identity, so engines do not choose.
-DTYPES = {"cpu": "float32", "cuda": "bfloat16"}
-
-
-LONGEST_TIMEOUT_S = 86_400
-
-
-MOST_THREADS = 512  # as llama.cpp allows
-
-
-# What engines that run on this machine have in common.
-LOCAL_OPTIONS = frozenset({
-    "batch_mode", "parallel", "threads", "device", "prompt_form", "logprobs", "thinking",
-    "engine_options",
-})  # fmt: skip
-
-
-COUNTS = ("parallel", "requests_per_minute", "tokens_per_minute", "price_in", "price_out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,13 +154,6 @@ def prompt_form(options: EngineOptions, template: str, model: str) -> PromptForm
     if options.prompt_form == "chat" and not template:
         raise UsageError(f"{model}: has no chat template. Use --prompt-form text.")
     return options.prompt_form
-
-
-ON, OFF = "on", "off"
-# Templates use one of these names for the switch.
-SWITCHES = ("enable_thinking", "thinking")
-FLAGS = {"engine_options": "--engine-option"}  # flags whose name is not that of the field
-BUDGET = re.compile("[1-9][0-9]{0,8}")  # tokens, in one spelling
 
 
 def parse_engine_options(texts: Iterable[str]) -> tuple[NamedValue, ...]:

@@ -47,6 +47,13 @@ FILE_TYPES = {
     "F32": 0, "F16": 1, "Q4_0": 2, "Q4_1": 3, "Q8_0": 7, "Q5_0": 8, "Q5_1": 9, "Q2_K": 10,
     "Q3_K": 12, "Q4_K": 15, "Q5_K": 17, "Q6_K": 18, "BF16": 32,
 }  # fmt: skip
+TOKENS = "tokenizer.ggml.tokens"
+# Each with its name in older files.
+KEYS = (
+    ("tokenizer.ggml.fim_pre_token_id", "tokenizer.ggml.prefix_token_id"),
+    ("tokenizer.ggml.fim_suf_token_id", "tokenizer.ggml.suffix_token_id"),
+    ("tokenizer.ggml.fim_mid_token_id", "tokenizer.ggml.middle_token_id"),
+)
 
 
 def read(path: Path) -> Checkpoint:
@@ -215,15 +222,6 @@ def _tensor(tensor: GgufTensor, data: memoryview, path: Path) -> Tensor:
             f"{path}: the tensor {tensor.name} has incomplete blocks. Download it again."
         )
     return renamed
-
-
-TOKENS = "tokenizer.ggml.tokens"
-# Each with its name in older files.
-KEYS = (
-    ("tokenizer.ggml.fim_pre_token_id", "tokenizer.ggml.prefix_token_id"),
-    ("tokenizer.ggml.fim_suf_token_id", "tokenizer.ggml.suffix_token_id"),
-    ("tokenizer.ggml.fim_mid_token_id", "tokenizer.ggml.middle_token_id"),
-)
 
 
 def read_gap(path: Path) -> Gap | None:

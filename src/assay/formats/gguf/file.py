@@ -37,6 +37,9 @@ GgufScalar = str | int | float | bool
 GgufValue = GgufScalar | Sequence[GgufScalar]
 
 
+VERSION = 3
+
+
 @dataclass(frozen=True, slots=True)
 class GgufPair:
     """One entry of the metadata with its types, so that it can be written as it was."""
@@ -283,9 +286,6 @@ def alignment_of(pairs: Iterable[GgufPair]) -> int:
     if not isinstance(value, int) or value < 1 or value & (value - 1):
         raise ValueError("an alignment that is not a power of two")
     return value
-
-
-VERSION = 3
 
 
 def write_gguf(

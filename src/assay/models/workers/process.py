@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 F = TypeVar("F", bound=EngineFacts)
+PACKAGE = "torch"  # the largest; how it is installed shows how the others are
+FOLDER = "PYTHONPYCACHEPREFIX"
+NEVER_WRITE = "PYTHONDONTWRITEBYTECODE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,11 +168,6 @@ class EngineProcess(Generic[F]):
         text = self._log.read().decode(errors="replace")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         return lines[-1] if lines else ""
-
-
-PACKAGE = "torch"  # the largest; how it is installed shows how the others are
-FOLDER = "PYTHONPYCACHEPREFIX"
-NEVER_WRITE = "PYTHONDONTWRITEBYTECODE"
 
 
 def bytecode_variables(package: str = PACKAGE) -> dict[str, str]:

@@ -36,6 +36,12 @@ if TYPE_CHECKING:
 
 PROBE = (Message("user", "hello"),)
 BEGUN = "-[[the-model-continues-here]]-"
+# Before a text, so that it is not the first. CodeLlama's own code does the same.
+FIRST, LETTER = "\N{WHITE SMILING FACE}", "a"
+SECONDS = 10.0
+MEMORY = 1 << 30  # on top of what the engine has
+CHARACTERS = 1 << 23
+PR_SET_PDEATHSIG = 1
 
 
 def template_of(tokenizer: Any, variables: Sequence[NamedValue] = ()) -> Callable[[Any], str]:
@@ -133,10 +139,6 @@ def render_prompt(
     return RenderReply(Rendered(text, tuple(tokens), tuple(pieces)))
 
 
-# Before a text, so that it is not the first. CodeLlama's own code does the same.
-FIRST, LETTER = "\N{WHITE SMILING FACE}", "a"
-
-
 def gap_prompt(
     encode: Encode, start: Sequence[int], gap: Gap, prefix: str, suffix: str
 ) -> list[int]:
@@ -159,12 +161,6 @@ def encode_inner(encode: Encode, text: str) -> list[int]:
         return encode(text)
     whole = encode(FIRST + text)
     return whole[len(first) :] if whole[: len(first)] == first else encode(text)
-
-
-SECONDS = 10.0
-MEMORY = 1 << 30  # on top of what the engine has
-CHARACTERS = 1 << 23
-PR_SET_PDEATHSIG = 1
 
 
 class TemplateLimitError(Exception):

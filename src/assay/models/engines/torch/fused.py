@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 
 NAME = "assay_slots"
+ROTATE = "apply_rotary_pos_emb"
+ROWS = 8  # of random numbers
 
 
 def over_prompt(
@@ -115,10 +117,6 @@ def register(state: Any) -> None:
         return out.transpose(1, 2), None
 
     AttentionInterface.register(NAME, attend)
-
-
-ROTATE = "apply_rotary_pos_emb"
-ROWS = 8  # of random numbers
 
 
 def fuse(model: Any) -> None:

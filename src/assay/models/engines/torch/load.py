@@ -37,6 +37,7 @@ TURN_ENDS = (
     "</s>", "<|EOT|>", "<|return|>",
 )  # fmt: skip
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+AT_ONCE = {"cpu": 1, "cuda": 16}  # sequences in one pass; a CPU is as fast with one
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,15 +136,12 @@ def _from_file(settings: TorchSettings) -> tuple[Any, Any]:
 
 def _ends(model: Any, tokenizer: Any) -> tuple[int, ...]:
     declared = model.generation_config.eos_token_id
-    found = set(declared if isinstance(declared, list) else [declared])
+    tokens = set(declared if isinstance(declared, list) else [declared])
     known = tokenizer.get_added_vocab()
     # In templates with channels, this ends one channel: the thoughts.
     ends = set(TURN_ENDS) - ({"<|end|>"} if "<|channel|>" in known else set())
-    found |= {tokenizer.eos_token_id, *(known[text] for text in ends if text in known)}
-    return tuple(sorted(token for token in found if token is not None))
-
-
-AT_ONCE = {"cpu": 1, "cuda": 16}  # sequences in one pass; a CPU is as fast with one
+    tokens |= {tokenizer.eos_token_id, *(known[text] for text in ends if text in known)}
+    return tuple(sorted(token for token in tokens if token is not None))
 
 
 class TorchScores:
