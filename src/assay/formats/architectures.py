@@ -23,30 +23,6 @@ if TYPE_CHECKING:
 Rotary = Literal["neighbours", "halves"]
 
 
-@dataclass(frozen=True, slots=True)
-class Architecture:
-    """A family. ``settings`` are Hugging Face's keys with a fixed value."""
-
-    name: str  # GGUF's
-    model_type: str  # Hugging Face's
-    class_name: str
-    rotary: Rotary = "halves"  # in GGUF files
-    has_head_dim: bool = True
-    settings: tuple[tuple[str, Any], ...] = ()
-
-
-ARCHITECTURES = (
-    Architecture("llama", "llama", "LlamaForCausalLM", "neighbours"),
-    Architecture("llama", "mistral", "MistralForCausalLM", "neighbours"),
-    Architecture(
-        "qwen2",
-        "qwen2",
-        "Qwen2ForCausalLM",
-        has_head_dim=False,
-        settings=(("use_sliding_window", False),),
-    ),
-    Architecture("qwen3", "qwen3", "Qwen3ForCausalLM", settings=(("use_sliding_window", False),)),
-)
 # GGUF's names of tensors and Hugging Face's; {} is the number of the layer.
 TENSOR_NAMES = (
     ("token_embd", "model.embed_tokens"),
@@ -78,6 +54,32 @@ NUMBERS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """A family. ``settings`` are Hugging Face's keys with a fixed value."""
+
+    name: str  # GGUF's
+    model_type: str  # Hugging Face's
+    class_name: str
+    rotary: Rotary = "halves"  # in GGUF files
+    has_head_dim: bool = True
+    settings: tuple[tuple[str, Any], ...] = ()
+
+
+ARCHITECTURES = (
+    Architecture("llama", "llama", "LlamaForCausalLM", "neighbours"),
+    Architecture("llama", "mistral", "MistralForCausalLM", "neighbours"),
+    Architecture(
+        "qwen2",
+        "qwen2",
+        "Qwen2ForCausalLM",
+        has_head_dim=False,
+        settings=(("use_sliding_window", False),),
+    ),
+    Architecture("qwen3", "qwen3", "Qwen3ForCausalLM", settings=(("use_sliding_window", False),)),
+)
+
+
 def by_gguf_name(name: str, where: str) -> Architecture:
     return _known({known.name: known for known in reversed(ARCHITECTURES)}, name, where)
 
@@ -102,10 +104,10 @@ def gguf_name(name: str) -> str | None:
 
 def with_rotary(tensor: Tensor, has: Rotary, wants: Rotary, config: ModelConfig) -> Tensor:
     """Return the tensor in the other rotary order, if it has one. Rows move, bytes stay."""
-    found = _TURNED.fullmatch(tensor.name)
-    if has == wants or not found:
+    match = _TURNED.fullmatch(tensor.name)
+    if has == wants or not match:
         return tensor
-    heads = config.key_value_heads if found[1] == "k" else config.heads
+    heads = config.key_value_heads if match[1] == "k" else config.heads
     rows = tensor.shape[0] if tensor.shape else 1
     if heads is None or heads < 1 or rows % (2 * heads):
         raise ModelError(

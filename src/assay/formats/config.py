@@ -11,6 +11,15 @@ from assay.errors import ModelError
 from assay.formats.rope import RopeScaling, parse_scaling
 
 MOST_NAME = 100  # characters of a model's type
+# By the names that configurations have for them.
+LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+HIDDEN = ("hidden_size", "n_embd", "d_model", "dim")
+OTHER = ("vocab_size", "intermediate_size", "n_inner", "ffn_dim", "max_position_embeddings")
+PARAMETERS_PER_BYTE = 8  # no weights take less than a bit each
+LEAST_BYTES = 1 << 26  # smaller models are harmless; the engine reports their damaged weights
+MOST_LAYERS = 10_000
+MOST_POSITIONS = 1 << 40  # computed, not stored, in most models
+NESTED = ("text_config",)
 
 
 def as_number(value: Any) -> float:
@@ -109,22 +118,11 @@ class TokenizerConfig(JsonFile):
     def special(self, name: str) -> str | None:
         """Return the text of a special token, which is stored as a text or an object."""
         token = self.content.get(f"{name}_token")
-        found = token.get("content") if isinstance(token, dict) else token
-        return found if isinstance(found, str) else None
+        text = token.get("content") if isinstance(token, dict) else token
+        return text if isinstance(text, str) else None
 
     def flag(self, name: str, otherwise: bool) -> bool:
         return bool(self.content.get(name, otherwise))
-
-
-# By the names that configurations have for them.
-LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
-HIDDEN = ("hidden_size", "n_embd", "d_model", "dim")
-OTHER = ("vocab_size", "intermediate_size", "n_inner", "ffn_dim", "max_position_embeddings")
-PARAMETERS_PER_BYTE = 8  # no weights take less than a bit each
-LEAST_BYTES = 1 << 26  # smaller models are harmless; the engine reports their damaged weights
-MOST_LAYERS = 10_000
-MOST_POSITIONS = 1 << 40  # computed, not stored, in most models
-NESTED = ("text_config",)
 
 
 def check_sizes(config: ModelConfig, weight_bytes: int, where: object) -> None:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+FOUR_BIT, EIGHT_BIT = 5.1, 9.0  # bits per weight at most, scales included
+
+
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """Everything that transformers and tokenizers need. Weights are read on demand.
@@ -119,7 +122,6 @@ def describe_model(path: Path) -> StoredModel:
 
 
 Precision = Literal["same", "8-bit", "4-bit"]
-FOUR_BIT, EIGHT_BIT = 5.1, 9.0  # bits per weight at most, scales included
 
 
 def bits_per_weight(path: Path) -> float:

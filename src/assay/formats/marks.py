@@ -19,6 +19,12 @@ TAGS = (
 )
 # Tokens that a tokenizer may declare special: the marks themselves, and those of channels.
 THOUGHT_MARKS = frozenset(mark for pair in TAGS for mark in pair) | {"<|channel|>", "<|message|>"}
+# After the middle some models write another token than that at the end of a text. Those that were
+# tuned for a chat write the one of their base model.
+ENDS = (
+    "<EOT>", "▁<EOT>", "<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<|file_sep|>", "<file_sep>",
+    "<|file_separator|>", "<|repo_name|>", "<|endoftext|>", "<｜end▁of▁sentence｜>",
+)  # fmt: skip
 
 
 def thought_tags(template: str) -> tuple[str, str] | None:
@@ -63,12 +69,6 @@ FORMS = (
     GapTokens("<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>"),  # GLM
     GapTokens("<|prefix|>", "<|suffix|>", "<|middle|>"),
 )
-# After the middle some models write another token than that at the end of a text. Those that were
-# tuned for a chat write the one of their base model.
-ENDS = (
-    "<EOT>", "▁<EOT>", "<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<|file_sep|>", "<file_sep>",
-    "<|file_separator|>", "<|repo_name|>", "<|endoftext|>", "<｜end▁of▁sentence｜>",
-)  # fmt: skip
 GAP_MARKS = (*(token for form in FORMS for token in form), *ENDS)
 
 

@@ -19,6 +19,14 @@ FREQUENCIES = "rope_freqs.weight"  # GGUF's tensor: the divisor of each frequenc
 UINT32, FLOAT32 = 4, 6
 
 
+LLAMA3_KEYS = (
+    "factor",
+    "low_freq_factor",
+    "high_freq_factor",
+    "original_max_position_embeddings",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class RopeScaling:
     """``rope_scaling`` of a config.json, with its names. None means absent."""
@@ -33,22 +41,16 @@ class RopeScaling:
         return {name: value for name, value in codec.to_json(self).items() if value is not None}
 
 
-LLAMA3_KEYS = (
-    "factor",
-    "low_freq_factor",
-    "high_freq_factor",
-    "original_max_position_embeddings",
-)
 # The values of Llama 3.1 and 3.2. GGUF only stores what is computed from them.
 LLAMA3 = tuple(RopeScaling("llama3", factor, 1.0, 4.0, 8192) for factor in (8.0, 32.0))
 
 
-def parse_scaling(said: Any) -> RopeScaling | None:
+def parse_scaling(settings: Any) -> RopeScaling | None:
     """Parse a config.json's old or new keys. Return None if nothing is scaled."""
-    kind = said.get("rope_type", said.get("type", "default"))
+    kind = settings.get("rope_type", settings.get("type", "default"))
     if kind == "default":
         return None
-    return RopeScaling(str(kind), *(_number(said.get(key)) for key in LLAMA3_KEYS))
+    return RopeScaling(str(kind), *(_number(settings.get(key)) for key in LLAMA3_KEYS))
 
 
 def _number(value: Any) -> float | None:

@@ -42,8 +42,8 @@ class StoredModel:
 
 def parse_size(text: str) -> float:
     """Return the number of weights that a text states as ``1.5B``; 0 if it states none."""
-    found = SIZE.search(text)
-    return float(found[1].replace("_", ".")) * UNITS[found[2].upper()] if found else 0.0
+    match = SIZE.search(text)
+    return float(match[1].replace("_", ".")) * UNITS[match[2].upper()] if match else 0.0
 
 
 def count_parameters(

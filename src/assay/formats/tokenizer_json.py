@@ -43,8 +43,8 @@ class TokenizerJson(JsonFile):
     @property
     def vocab(self) -> dict[str, int]:
         """Return BPE's token numbers by token."""
-        found: dict[str, int] = self.content["model"]["vocab"]
-        return found
+        numbers: dict[str, int] = self.content["model"]["vocab"]
+        return numbers
 
     @property
     def merges(self) -> list[str]:
@@ -54,8 +54,8 @@ class TokenizerJson(JsonFile):
 
     @property
     def added(self) -> list[AddedToken]:
-        found = self.content.get("added_tokens", [])
-        return [AddedToken(one["id"], one["content"], one["special"]) for one in found]
+        tokens = self.content.get("added_tokens", [])
+        return [AddedToken(one["id"], one["content"], one["special"]) for one in tokens]
 
     def tokens(self) -> list[str]:
         """Return tokens by number. Numbers without a token get one that occurs in no text."""

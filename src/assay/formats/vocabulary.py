@@ -15,6 +15,7 @@ ENDS = {
     "<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "<|file_sep|>",
     "<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>",
 }  # fmt: skip
+DIGITS = {"type": "Digits", "individual_digits": True}  # cuts a text around every digit
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,6 @@ def _words(digits: str) -> tuple[dict[str, Any], ...]:
 
 
 GPT2 = _byte_level(use_regex=True)
-DIGITS = {"type": "Digits", "individual_digits": True}  # cuts a text around every digit
 PRE_TOKENIZERS = (
     PreTokenizer(("smollm", "starcoder", "refact", "command-r"), (DIGITS, GPT2)),
     PreTokenizer(("qwen2", "deepseek-r1-qwen"), _words(r"\p{N}")),

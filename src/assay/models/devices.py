@@ -125,8 +125,8 @@ class _Shared:
         """Yield requests until there are none, or until they are stopped."""
         while True:
             with self._lock:
-                found = None if self._stopped else next(self._groups, None)
-                group = [] if found is None else list(found[1])
+                next_group = None if self._stopped else next(self._groups, None)
+                group = [] if next_group is None else list(next_group[1])
             if not group:
                 return
             yield from group
@@ -213,8 +213,8 @@ class DevicesModel:
     @contextlib.contextmanager
     def keep_loaded(self) -> Iterator[Loading]:
         with contextlib.ExitStack() as loaded:
-            found = [loaded.enter_context(member.keep_loaded()) for member in self.members]
-            yield found[0]
+            loadings = [loaded.enter_context(member.keep_loaded()) for member in self.members]
+            yield loadings[0]
 
     def usage(self) -> Usage | None:
         return add_usage(member.usage() for member in self.members)

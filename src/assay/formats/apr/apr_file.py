@@ -24,23 +24,6 @@ if TYPE_CHECKING:
 
 VOCABULARY, MERGES = "tokenizer.vocabulary", "tokenizer.merges"
 OURS = "assay"  # the key for values that the format has no keys for
-
-
-@dataclass(frozen=True, slots=True)
-class AprMetadata:
-    """All entries. Other programs write some of them with the prefix ``model.``."""
-
-    content: dict[str, Any]
-
-    def get(self, key: str, otherwise: Any = None) -> Any:
-        return self.content.get(key, otherwise)
-
-    def first(self, *keys: str) -> Any:
-        """Return the first entry that exists, in either spelling; None if there is none."""
-        both = [spelling for key in keys for spelling in (key, f"model.{key}")]
-        return next((self.content[k] for k in both if self.content.get(k) is not None), None)
-
-
 T = TypeVar("T")
 MAGIC = b"APR\0"
 OLD_MAGICS = (b"APR1", b"APRN", b"APR2")
@@ -83,6 +66,23 @@ ENCODINGS = {
     128: ("APR_Q4",),
     129: ("APR_Q8",),
 }
+# The type numbers that all readers of the format interpret in the same way.
+NUMBERS = {names[0]: number for number, names in ENCODINGS.items() if number not in (2, 8, 9, 13)}
+
+
+@dataclass(frozen=True, slots=True)
+class AprMetadata:
+    """All entries. Other programs write some of them with the prefix ``model.``."""
+
+    content: dict[str, Any]
+
+    def get(self, key: str, otherwise: Any = None) -> Any:
+        return self.content.get(key, otherwise)
+
+    def first(self, *keys: str) -> Any:
+        """Return the first entry that exists, in either spelling; None if there is none."""
+        both = [spelling for key in keys for spelling in (key, f"model.{key}")]
+        return next((self.content[k] for k in both if self.content.get(k) is not None), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +240,7 @@ class _AprReader:
 
     def _index(self, at: int, count: int, data_at: int) -> tuple[list[AprTensor], int]:
         """Return the entries, and where they end."""
-        found = []
+        tensors = []
         for _ in range(count):
             (length,) = self._take("<H", at)
             self._need(at + 2 + length)
@@ -253,8 +253,8 @@ class _AprReader:
             at += 8 * (dimensions + 2)
             self._need(data_at + offset + size)
             encoding = _encoding(name, kind, tuple(shape), size)
-            found.append(AprTensor(name, encoding, tuple(shape), data_at + offset, size))
-        return found, at
+            tensors.append(AprTensor(name, encoding, tuple(shape), data_at + offset, size))
+        return tensors, at
 
     def _take(self, layout: str, at: int) -> tuple[int, ...]:
         self._need(at + struct.calcsize(layout))
@@ -279,10 +279,6 @@ def _cut_off(path: Path, size: int, needed: int) -> ModelError:
         f"{path}: is cut off (it has {size:,} bytes and needs at least {needed:,}). Download or "
         "convert it again."
     )
-
-
-# The type numbers that all readers of the format interpret in the same way.
-NUMBERS = {names[0]: number for number, names in ENCODINGS.items() if number not in (2, 8, 9, 13)}
 
 
 def write_apr(

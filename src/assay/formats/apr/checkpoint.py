@@ -195,15 +195,17 @@ def _gguf_words(metadata: AprMetadata, where: str) -> dict[str, GgufValue]:
     words["attention.key_length"] = get("head_dim")
     words["attention.layer_norm_rms_epsilon"] = get("rms_norm_eps")
     words["rope.freq_base"] = get("rope_theta")
-    found = {f"{name}.{key}": value for key, value in words.items()}
-    found |= {ours: metadata.get(theirs) for ours, theirs in TOKENIZER.items()}
-    found["general.architecture"] = name
-    found["tokenizer.chat_template"] = get("chat_template", "tokenizer.chat_template")
+    entries = {f"{name}.{key}": value for key, value in words.items()}
+    entries |= {ours: metadata.get(theirs) for ours, theirs in TOKENIZER.items()}
+    entries["general.architecture"] = name
+    entries["tokenizer.chat_template"] = get("chat_template", "tokenizer.chat_template")
     kind = str(get("tokenizer.model", "tokenizer.model_type") or "gpt2").lower()
-    found["tokenizer.ggml.model"] = "gpt2" if kind == "bpe" else kind
-    found["tokenizer.ggml.pre"] = metadata.get("tokenizer.pre_type") or PRE_BY_FAMILY.get(name, "")
-    found["tokenizer.ggml.token_type"] = metadata.get("tokenizer.token_type") or [
+    entries["tokenizer.ggml.model"] = "gpt2" if kind == "bpe" else kind
+    entries["tokenizer.ggml.pre"] = metadata.get("tokenizer.pre_type") or PRE_BY_FAMILY.get(
+        name, ""
+    )
+    entries["tokenizer.ggml.token_type"] = metadata.get("tokenizer.token_type") or [
         CONTROL if token.startswith("<|") and token.endswith("|>") else NORMAL
         for token in metadata.get(VOCABULARY, [])
     ]
-    return {key: value for key, value in found.items() if value is not None}
+    return {key: value for key, value in entries.items() if value is not None}

@@ -47,6 +47,13 @@ FILE_TYPES = {
     "F32": 0, "F16": 1, "Q4_0": 2, "Q4_1": 3, "Q8_0": 7, "Q5_0": 8, "Q5_1": 9, "Q2_K": 10,
     "Q3_K": 12, "Q4_K": 15, "Q5_K": 17, "Q6_K": 18, "BF16": 32,
 }  # fmt: skip
+TOKENS = "tokenizer.ggml.tokens"
+# Each with its name in older files.
+KEYS = (
+    ("tokenizer.ggml.fim_pre_token_id", "tokenizer.ggml.prefix_token_id"),
+    ("tokenizer.ggml.fim_suf_token_id", "tokenizer.ggml.suffix_token_id"),
+    ("tokenizer.ggml.fim_mid_token_id", "tokenizer.ggml.middle_token_id"),
+)
 
 
 def read(path: Path) -> Checkpoint:
@@ -189,10 +196,10 @@ def vocabulary_in(metadata: Mapping[str, GgufValue], where: str) -> Vocabulary:
 
 def _texts(value: GgufValue | None, where: str) -> list[str]:
     """Return an array of texts, empty if there is none. Raise ModelError if it is anything else."""
-    found = [] if value is None else value
-    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
+    texts = [] if value is None else value
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise ModelError(f"{where}: has tokens that are not text. Download or convert it again.")
-    return found
+    return texts
 
 
 def _tensor(tensor: GgufTensor, data: memoryview, path: Path) -> Tensor:
@@ -203,27 +210,18 @@ def _tensor(tensor: GgufTensor, data: memoryview, path: Path) -> Tensor:
             f"{path}: the tensor {tensor.name} has {what} that is not known here. Run it with "
             "llama.cpp."
         )
-    found = Tensor(
+    renamed = Tensor(
         name,
         GGML_TYPES[tensor.kind][0],
         tensor.shape,
         tensor.size,
         part_of(data, tensor.start, tensor.size),
     )
-    if not has_whole_rows(found):
+    if not has_whole_rows(renamed):
         raise ModelError(
             f"{path}: the tensor {tensor.name} has incomplete blocks. Download it again."
         )
-    return found
-
-
-TOKENS = "tokenizer.ggml.tokens"
-# Each with its name in older files.
-KEYS = (
-    ("tokenizer.ggml.fim_pre_token_id", "tokenizer.ggml.prefix_token_id"),
-    ("tokenizer.ggml.fim_suf_token_id", "tokenizer.ggml.suffix_token_id"),
-    ("tokenizer.ggml.fim_mid_token_id", "tokenizer.ggml.middle_token_id"),
-)
+    return renamed
 
 
 def read_gap(path: Path) -> Gap | None:

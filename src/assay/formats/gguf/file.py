@@ -37,6 +37,9 @@ GgufScalar = str | int | float | bool
 GgufValue = GgufScalar | Sequence[GgufScalar]
 
 
+VERSION = 3
+
+
 @dataclass(frozen=True, slots=True)
 class GgufPair:
     """One entry of the metadata with its types, so that it can be written as it was."""
@@ -95,8 +98,8 @@ class GgufHeader:
 
     def _number(self, name: str, default: int) -> int:
         """Return a setting of the architecture. One that differs between layers is not known."""
-        found = self.metadata.get(f"{self.metadata.get('general.architecture')}.{name}")
-        return found if isinstance(found, int) else default
+        value = self.metadata.get(f"{self.metadata.get('general.architecture')}.{name}")
+        return value if isinstance(value, int) else default
 
 
 def describe_header(path: Path, header: GgufHeader) -> StoredModel:
@@ -122,12 +125,12 @@ def describe_header(path: Path, header: GgufHeader) -> StoredModel:
 def _repeats_embedding(path: Path, tensors: Sequence[GgufTensor]) -> bool:
     """Return whether the first rows of the head are those of the embedding, byte by byte."""
     by_name = {tensor.name: tensor for tensor in tensors}
-    found = [by_name.get(name) for name in (HEADS[0], EMBEDDINGS[0])]
-    if None in found:
+    pair = [by_name.get(name) for name in (HEADS[0], EMBEDDINGS[0])]
+    if None in pair:
         return False
     with path.open("rb") as file:
         starts = []
-        for tensor in filter(None, found):
+        for tensor in filter(None, pair):
             file.seek(tensor.start)
             starts.append((tensor.kind, file.read(min(tensor.size, COMPARED))))
     return starts[0] == starts[1]
@@ -182,26 +185,26 @@ class _GgufReader:
         tensors, pairs = self._scalar("Q"), self._scalar("Q")
         if max(tensors, pairs) > MAX_ENTRIES:
             raise ValueError(f"{tensors:,} tensors and {pairs:,} metadata")
-        found: list[GgufPair] = []
+        entries: list[GgufPair] = []
         tokenizer = hashlib.sha256()
         for _ in range(pairs):
             key = self._text()
             start = self._at
             pair = self._pair(key)
             if pair is not None:
-                found.append(pair)
+                entries.append(pair)
             elif key == "general.alignment":
                 raise ValueError("an alignment that is an array")
             if key.startswith("tokenizer.") and key != "tokenizer.chat_template":
                 tokenizer.update(key.encode())
                 with memoryview(self._data) as view, view[start : self._at] as part:
                     tokenizer.update(part)
-        alignment = alignment_of(found)
+        alignment = alignment_of(entries)
         where = self._tensors(tensors, alignment)
-        return GgufHeader(tuple(found), tokenizer.hexdigest(), where, version, alignment)
+        return GgufHeader(tuple(entries), tokenizer.hexdigest(), where, version, alignment)
 
     def _tensors(self, count: int, alignment: int) -> tuple[GgufTensor, ...]:
-        found: list[GgufTensor] = []
+        tensors: list[GgufTensor] = []
         for _ in range(count):
             name = self._text()
             dimensions = self._scalar("I")
@@ -210,14 +213,14 @@ class _GgufReader:
             shape = tuple(self._scalar("Q") for _ in range(dimensions))[::-1]
             kind, offset = self._scalar("I"), self._scalar("Q")
             per_block, size = GGML_BLOCKS.get(kind, (1, 0))
-            found.append(
+            tensors.append(
                 GgufTensor(name, shape, kind, offset, math.prod(shape) // per_block * size)
             )
         start = -(-self._at // alignment) * alignment
-        found = [dataclasses.replace(tensor, start=start + tensor.start) for tensor in found]
+        tensors = [dataclasses.replace(tensor, start=start + tensor.start) for tensor in tensors]
         if self._whole:
-            self._need(max([start, *(tensor.start + tensor.size for tensor in found)]))
-        return tuple(found)
+            self._need(max([start, *(tensor.start + tensor.size for tensor in tensors)]))
+        return tuple(tensors)
 
     def _need(self, end: int) -> None:
         if end > len(self._data):
@@ -283,9 +286,6 @@ def alignment_of(pairs: Iterable[GgufPair]) -> int:
     if not isinstance(value, int) or value < 1 or value & (value - 1):
         raise ValueError("an alignment that is not a power of two")
     return value
-
-
-VERSION = 3
 
 
 def write_gguf(

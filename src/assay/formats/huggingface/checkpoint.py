@@ -116,7 +116,7 @@ def weight_files(path: Path) -> list[str]:
     elif (path / WEIGHTS).is_file():
         names = [WEIGHTS]
     else:
-        names = sorted(found.name for found in path.glob("*.safetensors"))
+        names = sorted(file.name for file in path.glob("*.safetensors"))
     for name in names:
         if Path(name).name != name or not (path / name).is_file():
             raise ModelError(f"{path}: has no weights file {name}. Download the folder again.")

@@ -100,14 +100,14 @@ def adapter_folder(reference: str) -> Path | None:
 def adapter_setting(adapter: Path, name: str, kind: type[T]) -> T:
     """Return a setting from the adapter's configuration."""
     try:
-        found = READER.read_json(adapter / ADAPTER, any_number=True)[name]
-        if not isinstance(found, kind):
-            raise TypeError(f"{found!r} is not of type {kind.__name__}")
+        value = READER.read_json(adapter / ADAPTER, any_number=True)[name]
+        if not isinstance(value, kind):
+            raise TypeError(f"{value!r} is not of type {kind.__name__}")
     except (ValueError, KeyError, TypeError) as error:
         raise ModelError(
             f"{adapter}/{ADAPTER}: has no valid {name} ({error}). Correct it."
         ) from error
-    return found
+    return value
 
 
 def sha256_of(text: str) -> str:
@@ -166,15 +166,15 @@ def _digest(files: list[Path]) -> str:
 
 def read_gap(folder: Path) -> Gap | None:
     """Return how the model marks a gap, or None if its tokenizer has no tokens for that."""
-    found = _numbers(read_json(folder / "vocab.json", {}))
-    found |= _vocabulary(read_json(folder / "tokenizer.json", {}))
-    found |= _numbers(read_json(folder / "added_tokens.json", {}))
+    numbers = _numbers(read_json(folder / "vocab.json", {}))
+    numbers |= _vocabulary(read_json(folder / "tokenizer.json", {}))
+    numbers |= _numbers(read_json(folder / "added_tokens.json", {}))
     settings = read_json(folder / "tokenizer_config.json", {})
     added = settings.get("added_tokens_decoder") if isinstance(settings, dict) else None
     for number, token in (added if isinstance(added, dict) else {}).items():
         if isinstance(token, dict) and number.isdecimal():
-            found[str(token.get("content"))] = int(number)
-    return find_gap(found)
+            numbers[str(token.get("content"))] = int(number)
+    return find_gap(numbers)
 
 
 def gap_of(tokenizer_json: Any) -> Gap | None:
@@ -190,11 +190,11 @@ def _vocabulary(tokenizer_json: Any) -> dict[str, int]:
     listed = model.get("vocab") if isinstance(model, dict) else None
     if isinstance(listed, list):  # Unigram: tokens with scores
         listed = {str(one[0]): n for n, one in enumerate(listed) if isinstance(one, list) and one}
-    found = _numbers(listed)
+    numbers = _numbers(listed)
     for token in added if isinstance(added, list) else []:
         if isinstance(token, dict) and isinstance(token.get("id"), int):
-            found[str(token.get("content"))] = token["id"]
-    return found
+            numbers[str(token.get("content"))] = token["id"]
+    return numbers
 
 
 def _numbers(vocabulary: Any) -> dict[str, int]:

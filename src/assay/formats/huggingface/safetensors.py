@@ -62,11 +62,11 @@ def read_index(path: Path) -> SafetensorsIndex:
     repeated: list[str] = []
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
+        fields = dict(pairs)
+        if len(fields) < len(pairs):
             counts = Counter(name for name, _ in pairs)
             repeated.extend(name for name, count in counts.items() if count > 1)
-        return found
+        return fields
 
     try:
         header = json.loads(text, object_pairs_hook=unique)

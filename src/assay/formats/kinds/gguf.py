@@ -32,7 +32,7 @@ def _sizes(path: Path) -> list[StoredSize]:
 def _tensors(checkpoint: Checkpoint, where: str) -> list[Tensor]:
     config = checkpoint.config
     wants = by_model_type(config.model_type, where).rotary
-    found = []
+    tensors = []
     for tensor in checkpoint.stored():
         if is_computed(tensor.name):
             continue
@@ -45,10 +45,10 @@ def _tensors(checkpoint: Checkpoint, where: str) -> list[Tensor]:
                 "its format."
             )
         turned = with_rotary(tensor, checkpoint.rotary, wants, config)
-        found.append(dataclasses.replace(turned, name=name))
-    if FREQUENCIES not in {tensor.name for tensor in found}:
-        found += _frequencies(config, where)
-    return found
+        tensors.append(dataclasses.replace(turned, name=name))
+    if FREQUENCIES not in {tensor.name for tensor in tensors}:
+        tensors += _frequencies(config, where)
+    return tensors
 
 
 def _frequencies(config: ModelConfig, where: str) -> list[Tensor]:

@@ -23,8 +23,8 @@ PACKED = {"U8", "I32", "U32"}
 
 def _sizes(path: Path) -> list[StoredSize]:
     files = sorted(model_folder(str(path)).glob("*.safetensors"))
-    found = [tensor for file in files for tensor in read_safetensors(file)]
-    return [StoredSize(t.nbytes, math.prod(t.shape)) for t in found]
+    tensors = [tensor for file in files for tensor in read_safetensors(file)]
+    return [StoredSize(t.nbytes, math.prod(t.shape)) for t in tensors]
 
 
 def _describe(path: Path) -> StoredModel:

@@ -167,15 +167,15 @@ def _score(engine: ScoringEngine, question: Score, context: int) -> LogprobsRepl
     shortest = min(map(len, sequences))
     if shortest < 2:
         raise ValueError("a single token has no probability")
-    found = engine.logprobs(sequences, min(question.last or shortest, shortest - 1))
-    return LogprobsReply(tuple(map(tuple, found)))
+    logprobs = engine.logprobs(sequences, min(question.last or shortest, shortest - 1))
+    return LogprobsReply(tuple(map(tuple, logprobs)))
 
 
 def logprobs_of(logits: NDArray[np.float32], tokens: Sequence[int]) -> list[float]:
     """Return each token's log-probability by the row before it. Long sums use double precision."""
-    found = []
+    logprobs = []
     for row, token in zip(logits, tokens, strict=True):
         top = row.max()
         total = np.exp(row - top).sum(dtype=np.float64)
-        found.append(float(row[token] - top) - float(np.log(total)))
-    return found
+        logprobs.append(float(row[token] - top) - float(np.log(total)))
+    return logprobs

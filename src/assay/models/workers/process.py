@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 F = TypeVar("F", bound=EngineFacts)
+PACKAGE = "torch"  # the largest; how it is installed shows how the others are
+FOLDER = "PYTHONPYCACHEPREFIX"
+NEVER_WRITE = "PYTHONDONTWRITEBYTECODE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,11 +170,6 @@ class EngineProcess(Generic[F]):
         return lines[-1] if lines else ""
 
 
-PACKAGE = "torch"  # the largest; how it is installed shows how the others are
-FOLDER = "PYTHONPYCACHEPREFIX"
-NEVER_WRITE = "PYTHONDONTWRITEBYTECODE"
-
-
 def bytecode_variables(package: str = PACKAGE) -> dict[str, str]:
     """Return variables that make Python keep compiled modules in the cache folder.
 
@@ -199,9 +197,9 @@ def bytecode_variables(package: str = PACKAGE) -> dict[str, str]:
 def _find_code(package: str) -> Path | None:
     """Return the package's first module, or None if there is no such file."""
     with contextlib.suppress(ValueError):  # a stand-in that a program put into sys.modules
-        found = importlib.util.find_spec(package)
-        if found is not None and found.origin is not None:
-            return Path(found.origin)
+        spec = importlib.util.find_spec(package)
+        if spec is not None and spec.origin is not None:
+            return Path(spec.origin)
     return None
 
 

@@ -76,9 +76,9 @@ class ProcessModel(LoadedOnDemand, Generic[F]):
     @functools.cached_property
     def gap(self) -> Gap:
         """Return the model's tokens around a gap. Raise ModelError if it has none."""
-        if (found := self.find_gap()) is None:
+        if (gap := self.find_gap()) is None:
             raise ModelError(describe_missing(self.identity.name))
-        return found
+        return gap
 
     def check_infilling(self) -> str:
         return f"prefix, suffix and middle are marked by {self.gap.tokens}"
@@ -211,13 +211,13 @@ class ProcessModel(LoadedOnDemand, Generic[F]):
         """
         process = self._processes.get(module)
         if process is None or not process.has_settings:
-            found = settings()
+            message = settings()
             if process is None or not process.is_running:
                 if process is not None:
                     process.close()
                 process = EngineProcess(dataclasses.replace(self._worker, module=module))
                 self._processes[module] = process
-            process.load(found)
+            process.load(message)
         return process
 
     def _report_tokens(self, process: EngineProcess[F]) -> None:

@@ -36,6 +36,12 @@ if TYPE_CHECKING:
 
 PROBE = (Message("user", "hello"),)
 BEGUN = "-[[the-model-continues-here]]-"
+# Before a text, so that it is not the first. CodeLlama's own code does the same.
+FIRST, LETTER = "\N{WHITE SMILING FACE}", "a"
+SECONDS = 10.0
+MEMORY = 1 << 30  # on top of what the engine has
+CHARACTERS = 1 << 23
+PR_SET_PDEATHSIG = 1
 
 
 def template_of(tokenizer: Any, variables: Sequence[NamedValue] = ()) -> Callable[[Any], str]:
@@ -110,8 +116,8 @@ def prompt_tokens(
 
 def _gap_tokens(tokenizer: Any, prompt: Prompt, gap: Gap) -> list[int]:
     def encode(text: str) -> list[int]:
-        found: list[int] = tokenizer.encode(text, add_special_tokens=False)
-        return found
+        tokens: list[int] = tokenizer.encode(text, add_special_tokens=False)
+        return tokens
 
     first = tokenizer.encode("")[:1]  # some tokenizers add an end too
     start = first if first == [tokenizer.bos_token_id] else []
@@ -131,10 +137,6 @@ def render_prompt(
         return RenderReply(Rendered(""), f"it cannot be rendered: {failure}")
     pieces = [tokenizer.decode([token], clean_up_tokenization_spaces=False) for token in tokens]
     return RenderReply(Rendered(text, tuple(tokens), tuple(pieces)))
-
-
-# Before a text, so that it is not the first. CodeLlama's own code does the same.
-FIRST, LETTER = "\N{WHITE SMILING FACE}", "a"
 
 
 def gap_prompt(
@@ -159,12 +161,6 @@ def encode_inner(encode: Encode, text: str) -> list[int]:
         return encode(text)
     whole = encode(FIRST + text)
     return whole[len(first) :] if whole[: len(first)] == first else encode(text)
-
-
-SECONDS = 10.0
-MEMORY = 1 << 30  # on top of what the engine has
-CHARACTERS = 1 << 23
-PR_SET_PDEATHSIG = 1
 
 
 class TemplateLimitError(Exception):
@@ -223,8 +219,8 @@ class TemplateProcess:
     def _read(self) -> bytes:
         """Return a line of the child process. Kill it if that takes too long."""
         deadline = time.monotonic() + self._seconds
-        found = bytearray()
-        while not found.endswith(b"\n"):
+        line = bytearray()
+        while not line.endswith(b"\n"):
             left = max(0.0, deadline - time.monotonic())
             if not select.select([self._answers], [], [], left)[0]:
                 os.kill(self._child, signal.SIGKILL)
@@ -234,8 +230,8 @@ class TemplateProcess:
             piece = os.read(self._answers, 1 << 16)
             if not piece:
                 break
-            found += piece
-        return bytes(found)
+            line += piece
+        return bytes(line)
 
 
 def _serve(apply: Callable[[Any], str], questions: int, answers: int) -> None:

@@ -40,6 +40,7 @@ QUESTION_TIMEOUT_S = 60.0
 MOST_LINE = 1 << 24  # characters of an answer: 16 for each of a million tokens
 LOG_END = 1 << 16  # bytes at the end of apr's log that are read
 MOST_QUOTED = 200  # characters of apr's messages that are shown or recorded
+ACCEPTS = frozenset({"batch_mode", "parallel", "device", "prompt_form"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,5 +214,4 @@ def _last_line(log: IO[bytes]) -> str:
     return next((f", {line[:MOST_QUOTED]}" for line in reversed(lines) if line), "")
 
 
-ACCEPTS = frozenset({"batch_mode", "parallel", "device", "prompt_form"})
 backends.register("apr-cli")(Backend(AprCliModel, lambda _: False, ACCEPTS))

@@ -40,6 +40,17 @@ if TYPE_CHECKING:
     from assay.types import Request
 
 
+WORKER = "assay.models.engines.llamacpp.llama_worker"
+# Tokens per second on 2 CPU cores with HumanEval's prompts. Greedy, by batch size: 1: 68, 8: 74,
+# 16: 81, 32: 50 (all attend as far as the longest). Ten samples per prompt: 12: 119, 24: 135.
+PARALLEL = 16
+PROMPT_TOKENS = 2048
+SCORED_TOKENS = 2048  # at a time: logits of more need much memory
+# Formats whose products on a CPU do not depend on the batch (measured). Floats do; others unknown.
+INVARIANT = {GGML_NUMBERS[name] for name in ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0")}
+MEMORY_SHARE = 0.25  # of what is free, for keys and values
+
+
 @dataclass(frozen=True, slots=True)
 class LlamaSettings(EngineWorkerSettings):
     """Sizes, and ``invariant``: on a CPU, results with these weights do not depend on the batch."""
@@ -59,17 +70,6 @@ class LlamaFacts(EngineFacts):
     threads: int | None = None
     engine_options: tuple[NamedValue, ...] | None = None
     thinks: bool | None = None
-
-
-WORKER = "assay.models.engines.llamacpp.llama_worker"
-# Tokens per second on 2 CPU cores with HumanEval's prompts. Greedy, by batch size: 1: 68, 8: 74,
-# 16: 81, 32: 50 (all attend as far as the longest). Ten samples per prompt: 12: 119, 24: 135.
-PARALLEL = 16
-PROMPT_TOKENS = 2048
-SCORED_TOKENS = 2048  # at a time: logits of more need much memory
-# Formats whose products on a CPU do not depend on the batch (measured). Floats do; others unknown.
-INVARIANT = {GGML_NUMBERS[name] for name in ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0")}
-MEMORY_SHARE = 0.25  # of what is free, for keys and values
 
 
 class GgufModel(ProcessModel[LlamaFacts]):
@@ -137,14 +137,14 @@ class GgufModel(ProcessModel[LlamaFacts]):
 
         A separate process checks this, because what the binding loads stays loaded.
         """
-        found = "" if self.options.device == "cpu" else driver_gpu()
-        if not found:
+        gpu = "" if self.options.device == "cpu" else driver_gpu()
+        if not gpu:
             return ""
         ask = (
             "import sys; from assay.models.engines.llamacpp.llama_worker import wants_gpu; "
             "sys.exit(wants_gpu(''))"
         )
-        return found if subprocess.run([sys.executable, "-c", ask]).returncode else ""
+        return gpu if subprocess.run([sys.executable, "-c", ask]).returncode else ""
 
     def scoring_settings(self) -> LlamaSettings:
         if self._own_options:

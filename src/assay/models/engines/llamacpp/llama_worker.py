@@ -104,7 +104,7 @@ def wants_gpu(device: str) -> bool:
     """Return whether to use a GPU. Raise ValueError if one is required and there is none."""
     import xllamacpp
 
-    kinds = [found["type"].name for found in xllamacpp.get_device_info()]
+    kinds = [device_info["type"].name for device_info in xllamacpp.get_device_info()]
     has_gpu = any("GPU" in kind for kind in kinds)
     if device == "cuda" and not has_gpu:
         raise ValueError(
@@ -116,8 +116,8 @@ def wants_gpu(device: str) -> bool:
 def _free_gpu_memory() -> int:
     import xllamacpp
 
-    found = xllamacpp.get_device_info()
-    return sum(device["memory_free"] for device in found if "GPU" in device["type"].name)
+    devices = xllamacpp.get_device_info()
+    return sum(device["memory_free"] for device in devices if "GPU" in device["type"].name)
 
 
 def _body(request: Request, settings: LlamaSettings, start: str) -> dict[str, Any]:

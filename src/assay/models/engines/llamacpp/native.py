@@ -30,6 +30,8 @@ CONTEXT_DEFAULTS = (512, 2048, 512, 1)
 MICRO_BATCH = 512
 GPU_LAYERS_AT = 4  # in a model's parameters, counted in 32-bit numbers
 ALL_LAYERS = 999
+_LOG = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
+_SILENCE = _LOG(lambda *_: None)  # silences llama.cpp; must live as long as the library
 
 
 class _Parameters(ctypes.Structure):
@@ -46,12 +48,6 @@ class _NativeBatch(ctypes.Structure):
         ("seq_id", ctypes.POINTER(ctypes.POINTER(ctypes.c_int32))),
         ("logits", ctypes.POINTER(ctypes.c_int8)),
     )
-
-
-_LOG = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
-
-
-_SILENCE = _LOG(lambda *_: None)  # silences llama.cpp; must live as long as the library
 
 
 class NativeModel:

@@ -100,8 +100,8 @@ def apply_template(
     address: str, messages: Sequence[Message], variables: Sequence[NamedValue] = ()
 ) -> str:
     """Return messages rendered by llama.cpp. Raise ValueError if the template refuses them."""
-    said = [codec.to_json(message) for message in messages]
-    body = {"messages": said, "chat_template_kwargs": by_name(variables)}
+    content = [codec.to_json(message) for message in messages]
+    body = {"messages": content, "chat_template_kwargs": by_name(variables)}
     return str(_request(f"{address}/apply-template", body)["prompt"])
 
 
@@ -115,19 +115,19 @@ def render_within_limits(
 
     llama.cpp cannot be interrupted: what it still computes then ends only with this process.
     """
-    found: queue.SimpleQueue[str | Exception] = queue.SimpleQueue()
+    answers: queue.SimpleQueue[str | Exception] = queue.SimpleQueue()
 
     def ask() -> None:
         try:
-            found.put(apply_template(address, messages, variables))
+            answers.put(apply_template(address, messages, variables))
         except Exception as error:
-            found.put(error)
+            answers.put(error)
 
     deadline, before = time.monotonic() + seconds, _own_memory()
     threading.Thread(target=ask, daemon=True).start()
     while True:
         try:
-            answer = found.get(timeout=LOOK_EVERY_S)
+            answer = answers.get(timeout=LOOK_EVERY_S)
         except queue.Empty:
             if _own_memory() - before > MEMORY:
                 raise TemplateLimitError(

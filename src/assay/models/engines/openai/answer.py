@@ -22,6 +22,10 @@ BYTES_PER_TOKEN, MORE_BYTES = 4096, 1 << 20
 CHARACTERS_PER_TOKEN, MORE_CHARACTERS = 512, 4096
 LISTING_S = 60.0
 LISTING_BYTES = 1 << 23  # the longest listings of hosted services have a million
+# Facts about a model that a restart of the server does not change. ``created`` changes.
+LASTING = ("root", "owned_by")
+LASTING_META = ("n_params", "n_vocab", "n_embd", "size")  # llama.cpp's
+MOST_TOKENS = 1 << 40  # the largest token count that is accepted from a server
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +76,6 @@ def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
     yield b"".join(begun).removesuffix(b"\r")
 
 
-# Facts about a model that a restart of the server does not change. ``created`` changes.
-LASTING = ("root", "owned_by")
-LASTING_META = ("n_params", "n_vocab", "n_embd", "size")  # llama.cpp's
-
-
 @dataclass(frozen=True, slots=True)
 class ListedModel:
     """A listed model. ``lasting`` holds the facts that a restart of the server does not change."""
@@ -100,12 +99,9 @@ def parse_listing(answer: Any) -> list[ListedModel]:
 def _lasting(answer: Any) -> tuple[NamedValue, ...]:
     meta = answer.get("meta")
     about = meta if isinstance(meta, dict) else {}
-    found = [(name, answer[name]) for name in LASTING if name in answer]
-    found += [(name, about[name]) for name in LASTING_META if name in about]
-    return tuple(NamedValue(name, json.dumps(value)) for name, value in found)
-
-
-MOST_TOKENS = 1 << 40  # the largest token count that is accepted from a server
+    facts = [(name, answer[name]) for name in LASTING if name in answer]
+    facts += [(name, about[name]) for name in LASTING_META if name in about]
+    return tuple(NamedValue(name, json.dumps(value)) for name, value in facts)
 
 
 class PartialCompletion:
@@ -148,10 +144,10 @@ class PartialCompletion:
     def _add(self, choice: Any) -> None:
         if choice.get("index"):
             raise ValueError("a second choice, but one was requested")
-        said = choice.get("delta") or choice.get("message") or {}
+        message = choice.get("delta") or choice.get("message") or {}
         # Two names for one field. Servers that use both send the text twice.
-        reasoning = _text(said.get("reasoning_content") or said.get("reasoning"))
-        text = _text(choice.get("text") or said.get("content"))
+        reasoning = _text(message.get("reasoning_content") or message.get("reasoning"))
+        text = _text(choice.get("text") or message.get("content"))
         self._characters_left -= len(reasoning) + len(text)
         if self._characters_left < 0:
             raise ValueError("more text than the requested number of tokens can have")

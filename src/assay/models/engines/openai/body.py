@@ -76,8 +76,8 @@ class Body:
 
     def show(self, names: Collection[str]) -> str:
         """Return those of these fields that the request has, as readable text."""
-        shown = {name: self.fields[name] for name in names if name in self.fields}
-        return json.dumps(shown, indent=1, ensure_ascii=False)
+        values = {name: self.fields[name] for name in names if name in self.fields}
+        return json.dumps(values, indent=1, ensure_ascii=False)
 
 
 def request_body(
@@ -160,25 +160,25 @@ def complaint(answer: Any) -> Complaint:
     error = answer.get("error", answer) if isinstance(answer, dict) else answer
     if not isinstance(error, dict):
         return Complaint(_text(error))
-    said = error.get("message") or error.get("detail") or error
-    return Complaint(_text(said), str(error.get("param") or ""), str(error.get("code") or ""))
+    text = error.get("message") or error.get("detail") or error
+    return Complaint(_text(text), str(error.get("param") or ""), str(error.get("code") or ""))
 
 
-def refused_fields(found: Complaint, fields: Collection[str]) -> set[str]:
+def refused_fields(error: Complaint, fields: Collection[str]) -> set[str]:
     """Return the request's fields that the server does not know or refuses.
 
     A complaint about a field's value, such as a length beyond the context, does not count.
     """
-    if not REFUSAL.search(f"{found.text} {found.code}".replace("_", " ")):
+    if not REFUSAL.search(f"{error.text} {error.code}".replace("_", " ")):
         return set()
-    if found.field in fields:
-        return {found.field}
-    return {name for name in fields if re.search(rf"(?<!\w){name}(?!\w)", found.text)}
+    if error.field in fields:
+        return {error.field}
+    return {name for name in fields if re.search(rf"(?<!\w){name}(?!\w)", error.text)}
 
 
-def _text(said: Any) -> str:
+def _text(value: Any) -> str:
     try:
-        text = said if isinstance(said, str) else json.dumps(said)
+        text = value if isinstance(value, str) else json.dumps(value)
     except RecursionError:
         text = "an error that is nested too deeply"
     return " ".join(text.split())

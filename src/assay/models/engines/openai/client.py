@@ -41,14 +41,14 @@ class Clients:
 
     def of_thread(self) -> Client:
         """Return the calling thread's client."""
-        found: Client | None = getattr(self._local, "client", None)
-        if found is None:
-            found = self._local.client = Client(self._connect())
+        client: Client | None = getattr(self._local, "client", None)
+        if client is None:
+            client = self._local.client = Client(self._connect())
             with self._lock:
-                self._opened.append(found)
+                self._opened.append(client)
             if self._stopped:
-                found.stop()
-        return found
+                client.stop()
+        return client
 
     def stop(self) -> None:
         """End every present and later wait for the server. Callable from any thread."""
@@ -129,9 +129,9 @@ class Client:
         """Take a second handle of every new socket: TLS makes the first one useless."""
         if not event.endswith(".connect_tcp.complete"):
             return
-        made: socket.socket = info["return_value"].get_extra_info("socket")
+        connection: socket.socket = info["return_value"].get_extra_info("socket")
         with self._lock:
             self._forget()
-            self._socket = made.dup()
+            self._socket = connection.dup()
         if self._stopped or self._expired.is_set():
             self._shut()

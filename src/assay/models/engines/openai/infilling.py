@@ -97,16 +97,16 @@ def _suffix_way(server: ModelServer, model: str) -> InfillWay | None:
     try:
         without = server.complete(COMPLETIONS, _encode(model, body), PROBE_LIMITS)
         body["suffix"] = SUFFIX
-        found = server.complete(COMPLETIONS, _encode(model, body), PROBE_LIMITS)
+        answer = server.complete(COMPLETIONS, _encode(model, body), PROBE_LIMITS)
     except ServerRefusedError:
         return None
     except PassingError as error:
         raise ModelError(
             f"{server.address.shown}: does not respond ({error}). Start the server again."
         ) from error
-    if found.prompt_tokens and found.prompt_tokens == without.prompt_tokens:
+    if answer.prompt_tokens and answer.prompt_tokens == without.prompt_tokens:
         return None
-    return InfillWay(COMPLETIONS, verified=bool(found.prompt_tokens))
+    return InfillWay(COMPLETIONS, verified=bool(answer.prompt_tokens))
 
 
 def _is_token(server: ModelServer, model: str, text: str) -> bool:

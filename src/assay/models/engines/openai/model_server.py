@@ -100,12 +100,12 @@ def parse_address(url: str) -> ServerAddress:
             "--base-url: is not an address such as http://127.0.0.1:8000/v1. Correct it."
         )
     name = f"[{host}]" if ":" in host else host
-    shown = f"{parts.scheme}://{name}{f':{port}' if port else ''}{parts.path.rstrip('/')}"
+    address = f"{parts.scheme}://{name}{f':{port}' if port else ''}{parts.path.rstrip('/')}"
     login = None
     if parts.username is not None:
-        found = (parts.username, parts.password or "")
-        login = (urllib.parse.unquote(found[0]), urllib.parse.unquote(found[1]))
-    return ServerAddress(shown, parts.query, login)
+        user = (parts.username, parts.password or "")
+        login = (urllib.parse.unquote(user[0]), urllib.parse.unquote(user[1]))
+    return ServerAddress(address, parts.query, login)
 
 
 def check_key(key: str) -> str:
@@ -225,39 +225,39 @@ class ModelServer:
     def _fail(self, response: httpx.Response, endpoint: str) -> None:
         raw = b"".join(_pieces(response, ERROR_BYTES))
         try:
-            found = complaint(_parse(raw))
+            error = complaint(_parse(raw))
         except ValueError:
-            found = complaint(raw.decode(errors="replace"))
-        status, shown = response.status_code, self.address.shown
-        said = self._quote(f"{status}: {found.text or response.reason_phrase}")
+            error = complaint(raw.decode(errors="replace"))
+        status, host = response.status_code, self.address.shown
+        text = self._quote(f"{status}: {error.text or response.reason_phrase}")
         if status in (401, 403):
             advice = "Set another OPENAI_API_KEY" if self._key else "Set OPENAI_API_KEY"
-            raise ModelError(f"{shown}: authentication failed ({said}). {advice}.")
-        if status == 402 or found.code == "insufficient_quota":
+            raise ModelError(f"{host}: authentication failed ({text}). {advice}.")
+        if status == 402 or error.code == "insufficient_quota":
             raise ModelError(
-                f"{shown}: payment required ({said}). Add credit, then run the same command "
+                f"{host}: payment required ({text}). Add credit, then run the same command "
                 "to resume."
             )
         if response.is_redirect:
-            raise ModelError(f"{shown}: has moved ({status}). Give its new address as --base-url.")
+            raise ModelError(f"{host}: has moved ({status}). Give its new address as --base-url.")
         if status == 404 and endpoint != "models":
             raise ModelError(
-                f"{shown}: has no {endpoint}, or not this model ({said}). Check the name after "
+                f"{host}: has no {endpoint}, or not this model ({text}). Check the name after "
                 "openai: and --base-url, which usually ends in /v1."
             )
         if status in PASSING or (status >= 500 and status != NOT_IMPLEMENTED):
-            raise PassingError(said, after_s=retry_after_s(response.headers.get("Retry-After", "")))
-        raise ServerRefusedError(said, found)
+            raise PassingError(text, after_s=retry_after_s(response.headers.get("Retry-After", "")))
+        raise ServerRefusedError(text, error)
 
     def _check(self, message: Any) -> None:
         """Raise for an error that arrives after the answer has started."""
         if not isinstance(message, dict) or not message.get("error"):
             return
-        found = complaint(message)
-        said = self._quote(f"the server says: {found.text}")
-        if found.code[:1] == "4" and found.code.isdecimal() and int(found.code) not in PASSING:
-            raise ServerRefusedError(said, found)
-        raise PassingError(said)
+        error = complaint(message)
+        text = self._quote(f"the server says: {error.text}")
+        if error.code[:1] == "4" and error.code.isdecimal() and int(error.code) not in PASSING:
+            raise ServerRefusedError(text, error)
+        raise PassingError(text)
 
 
 def _messages(response: httpx.Response, most: int) -> Iterator[Any]:

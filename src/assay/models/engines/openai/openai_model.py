@@ -34,6 +34,11 @@ SHOWN = (
     "messages", "prompt", "suffix", "input_prefix", "input_suffix", "stop",
     "continue_final_message", "add_generation_prompt",
 )  # fmt: skip
+ACCEPTS = frozenset({
+    "batch_mode", "parallel", "prompt_form", "base_url", "logprobs", "timeout", "answer_timeout",
+    "requests_per_minute", "tokens_per_minute", "price_in", "price_out", "thinking",
+    "engine_options",
+})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,18 +162,13 @@ class OpenAIModel(LoadedElsewhere):
             self._session.stop()
 
 
-def _only(listed: list[ListedModel] | None, shown: str) -> str:
+def _only(listed: list[ListedModel] | None, address: str) -> str:
     names = [model.name for model in listed or []]
     if len(names) == 1:
         return names[0]
     some = ", ".join(names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
     what = f"has {len(names)} models ({some})" if names else "does not list its models"
-    raise ModelError(f"{shown}: {what}. Give the name of one as openai:NAME.")
+    raise ModelError(f"{address}: {what}. Give the name of one as openai:NAME.")
 
 
-ACCEPTS = frozenset({
-    "batch_mode", "parallel", "prompt_form", "base_url", "logprobs", "timeout", "answer_timeout",
-    "requests_per_minute", "tokens_per_minute", "price_in", "price_out", "thinking",
-    "engine_options",
-})  # fmt: skip
 backends.register("openai")(Backend(OpenAIModel, lambda _: False, ACCEPTS))

@@ -40,6 +40,10 @@ if TYPE_CHECKING:
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 60.0
 LOOK_AGAIN_S = 0.5
+TRIES = 7
+SLOW_TRIES = 2  # each of them took all the time that an answer may take
+LONGEST_WAIT_S = 600.0  # the longest wait that a server may demand
+CHARACTERS_PER_TOKEN = 4  # a guess, corrected as soon as the server has counted
 
 
 class RateLimiter:
@@ -77,12 +81,6 @@ class RateLimiter:
 def pause_s(failed: int) -> float:
     """Return the seconds before the next try: doubled after each failure, with jitter."""
     return random.uniform(0.5, 1.5) * min(FIRST_PAUSE_S * 2.0 ** (failed - 1), LONGEST_PAUSE_S)
-
-
-TRIES = 7
-SLOW_TRIES = 2  # each of them took all the time that an answer may take
-LONGEST_WAIT_S = 600.0  # the longest wait that a server may demand
-CHARACTERS_PER_TOKEN = 4  # a guess, corrected as soon as the server has counted
 
 
 class Session:

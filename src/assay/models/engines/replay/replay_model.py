@@ -38,6 +38,18 @@ TASK_ID = re.compile(
 )
 CUT = "its line is cut off"
 RESULT_FILES = dataclasses.replace(SAMPLES, most=1 << 30)
+# assay's texts, EvalPlus's whole programs, human-eval's continuations of the prompt.
+TEXT_FIELDS = ("text", "solution", "completion")
+DEFAULTS = {
+    "finish_reason": "stop",
+    "prompt_tokens": 0,
+    "tokens_generated": 0,
+    "inference_ms": 0.0,
+    "seed": 0,
+    "used_gpu": False,
+}
+RUN_FILES = FileReader(ModelError, "Restore it", follow=False, unpack=False)
+RECORDED_FIELDS = ("sample", "logprob", "error", *DEFAULTS)
 
 
 class ReplayRecord(NamedTuple):
@@ -82,13 +94,13 @@ def _lines(path: Path, *, partial: bool) -> Iterator[ReplayRecord]:
 
 def _rest(where: str, line: bytes) -> dict[str, Any]:
     """Return the task and sample of a line that is cut off."""
-    found = TASK_ID.match(line)
-    if found is None:
+    match = TASK_ID.match(line)
+    if match is None:
         raise ModelError(f"{where}: is cut off before its task_id. Delete the line.")
     with SAMPLES.reporting(where):
-        named = {"task_id": parse_json(found[1])}
-        if found[2]:
-            named["sample"] = parse_json(found[2])
+        named = {"task_id": parse_json(match[1])}
+        if match[2]:
+            named["sample"] = parse_json(match[2])
     return {**named, "text": "", "finish_reason": "error", "error": CUT}
 
 
@@ -121,15 +133,15 @@ def _read_judged(path: Path) -> Iterator[ReplayRecord] | None:
     with RESULT_FILES.reporting(path):
         content = RESULT_FILES.read_bytes(path)
         try:
-            found = parse_json(content)
+            document = parse_json(content)
         except ValueError as error:  # several values: some files of lines have this name
             if isinstance(error.__cause__, json.JSONDecodeError):
                 return None
             raise
-    judged = found.get("eval") if isinstance(found, dict) else None
+    judged = document.get("eval") if isinstance(document, dict) else None
     if isinstance(judged, dict):
         return _results(path, judged.items())
-    if isinstance(found, dict) and "task_id" in found:  # a single line
+    if isinstance(document, dict) and "task_id" in document:  # a single line
         return None
     raise ModelError(
         f"{path}: is not a result file of EvalPlus or BigCodeBench (no 'eval'). Give another file."
@@ -141,20 +153,6 @@ def _results(path: Path, judged: Iterable[tuple[str, Any]]) -> Iterator[ReplayRe
         for sample in samples if isinstance(samples, list) else [samples]:
             text = sample.get("solution") if isinstance(sample, dict) else None
             yield ReplayRecord(f"{path}, {task_id}", {"task_id": task_id, "solution": text})
-
-
-# assay's texts, EvalPlus's whole programs, human-eval's continuations of the prompt.
-TEXT_FIELDS = ("text", "solution", "completion")
-DEFAULTS = {
-    "finish_reason": "stop",
-    "prompt_tokens": 0,
-    "tokens_generated": 0,
-    "inference_ms": 0.0,
-    "seed": 0,
-    "used_gpu": False,
-}
-RUN_FILES = FileReader(ModelError, "Restore it", follow=False, unpack=False)
-RECORDED_FIELDS = ("sample", "logprob", "error", *DEFAULTS)
 
 
 class ReplayModel(LoadedElsewhere):

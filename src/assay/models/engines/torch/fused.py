@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 
 NAME = "assay_slots"
+ROTATE = "apply_rotary_pos_emb"
+ROWS = 8  # of random numbers
 
 
 def over_prompt(
@@ -115,10 +117,6 @@ def register(state: Any) -> None:
         return out.transpose(1, 2), None
 
     AttentionInterface.register(NAME, attend)
-
-
-ROTATE = "apply_rotary_pos_emb"
-ROWS = 8  # of random numbers
 
 
 def fuse(model: Any) -> None:
@@ -214,8 +212,8 @@ def _rotation_is_equal(original: Callable[..., Any], dtype: torch.dtype) -> bool
         wanted = original(q, k, cos, sin)
     except TypeError:
         return False
-    found = _rotation(original)(q, k, cos, sin)
-    return all(_equal(one, other) for one, other in zip(found, wanted, strict=True))
+    ours = _rotation(original)(q, k, cos, sin)
+    return all(_equal(one, other) for one, other in zip(ours, wanted, strict=True))
 
 
 def _random(*shape: int, dtype: torch.dtype) -> torch.Tensor:
@@ -223,10 +221,10 @@ def _random(*shape: int, dtype: torch.dtype) -> torch.Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(0)).to("cuda", dtype)
 
 
-def _equal(found: torch.Tensor, wanted: torch.Tensor) -> bool:
+def _equal(ours: torch.Tensor, wanted: torch.Tensor) -> bool:
     """Return whether at most one number in a hundred is rounded the other way."""
-    if found.shape != wanted.shape or found.dtype != wanted.dtype:
+    if ours.shape != wanted.shape or ours.dtype != wanted.dtype:
         return False
-    differs = found != wanted
-    close = torch.isclose(found, wanted, rtol=2 * torch.finfo(wanted.dtype).eps, atol=0)
+    differs = ours != wanted
+    close = torch.isclose(ours, wanted, rtol=2 * torch.finfo(wanted.dtype).eps, atol=0)
     return bool(close.all()) and float(differs.float().mean()) <= 0.01

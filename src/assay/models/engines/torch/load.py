@@ -37,6 +37,7 @@ TURN_ENDS = (
     "</s>", "<|EOT|>", "<|return|>",
 )  # fmt: skip
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+AT_ONCE = {"cpu": 1, "cuda": 16}  # sequences in one pass; a CPU is as fast with one
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,15 +136,12 @@ def _from_file(settings: TorchSettings) -> tuple[Any, Any]:
 
 def _ends(model: Any, tokenizer: Any) -> tuple[int, ...]:
     declared = model.generation_config.eos_token_id
-    found = set(declared if isinstance(declared, list) else [declared])
+    tokens = set(declared if isinstance(declared, list) else [declared])
     known = tokenizer.get_added_vocab()
     # In templates with channels, this ends one channel: the thoughts.
     ends = set(TURN_ENDS) - ({"<|end|>"} if "<|channel|>" in known else set())
-    found |= {tokenizer.eos_token_id, *(known[text] for text in ends if text in known)}
-    return tuple(sorted(token for token in found if token is not None))
-
-
-AT_ONCE = {"cpu": 1, "cuda": 16}  # sequences in one pass; a CPU is as fast with one
+    tokens |= {tokenizer.eos_token_id, *(known[text] for text in ends if text in known)}
+    return tuple(sorted(token for token in tokens if token is not None))
 
 
 class TorchScores:
@@ -167,10 +165,10 @@ class TorchScores:
         return len(text.encode())
 
     def logits(self, tokens: Sequence[int]) -> NDArray[np.float32]:
-        found: NDArray[np.float32] = (
+        logits: NDArray[np.float32] = (
             self._compute_logits([list(tokens)], 0)[0].float().cpu().numpy()
         )
-        return found
+        return logits
 
     def logprobs(self, sequences: Sequence[Sequence[int]], last: int) -> list[list[float]]:
         """Return log-probabilities. Sequences of equal length are computed together."""
@@ -178,11 +176,11 @@ class TorchScores:
             return [self.logprobs([tokens], last)[0] for tokens in sequences]
         logits = self._compute_logits(sequences, last + 1)[:, :-1]
         wanted = torch.tensor([tokens[-last:] for tokens in sequences], device=logits.device)
-        found = [
+        rows = [
             row.float().log_softmax(-1).gather(-1, token[:, None])[:, 0].cpu()
             for row, token in zip(logits, wanted, strict=True)
         ]
-        return [row.double().tolist() for row in found]
+        return [row.double().tolist() for row in rows]
 
     def _compute_logits(self, sequences: Sequence[Sequence[int]], last: int) -> Any:
         model = self._loaded.model

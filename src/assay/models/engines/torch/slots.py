@@ -226,9 +226,9 @@ class Slots:
     def tokens(self, slots: Sequence[int]) -> list[list[int]]:
         """Return the tokens that these slots have generated so far."""
         chosen = torch.tensor(list(slots), device=self._out.device)
-        made = self._made[chosen].tolist()
-        out = self._out[chosen, : max(made)].tolist()
-        return [row[:count] for row, count in zip(out, made, strict=True)]
+        counts = self._made[chosen].tolist()
+        out = self._out[chosen, : max(counts)].tolist()
+        return [row[:count] for row, count in zip(out, counts, strict=True)]
 
     def logprobs(self, slots: Sequence[int]) -> list[float]:
         chosen = torch.tensor(list(slots), device=self._out.device)
@@ -305,13 +305,13 @@ class Slots:
 
     def _warm_up(self, rows: int, choice: SamplingFeatures) -> None:
         """Compute a step once, so that kernels are compiled, and restore every sequence's state."""
-        kept = [state.clone() for state in self._states()]
+        copies = [state.clone() for state in self._states()]
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             self._step(rows, choice)
         torch.cuda.current_stream().wait_stream(stream)
-        for state, before in zip(self._states(), kept, strict=True):
+        for state, before in zip(self._states(), copies, strict=True):
             state.copy_(before)
         self._warm.add(choice)
 

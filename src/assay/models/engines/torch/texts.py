@@ -145,16 +145,16 @@ class TextConverter:
 
     def _give(self) -> None:
         while True:
-            made = [self._made.get()]
+            asks = [self._made.get()]
             while not self._made.empty():
-                made.append(self._made.get())
+                asks.append(self._made.get())
             # Some tokenizers drop a leading space unless another token precedes it.
-            last = [self._last_shown(one) for one in made]
+            last = [self._last_shown(one) for one in asks]
             before = self._decode(last)
             whole = self._decode(
-                [(*token, *_text_tokens(one)) for token, one in zip(last, made, strict=True)]
+                [(*token, *_text_tokens(one)) for token, one in zip(last, asks, strict=True)]
             )
-            for one, start, text in zip(made, before, whole, strict=True):
+            for one, start, text in zip(asks, before, whole, strict=True):
                 self._reply(one, text[len(start) :])
 
     def _last_shown(self, ask: TokenAsk) -> tuple[int, ...]:
@@ -167,13 +167,13 @@ class TextConverter:
     def _decode(self, tokens: Sequence[Sequence[int]]) -> list[str]:
         """Decode tokens exactly, without the clean-up of spaces in some models' settings."""
         tokenizer, hidden = self._loaded.tokenizer, self._hidden
-        shown = [[token for token in one if token not in hidden] for one in tokens]
+        visible = [[token for token in one if token not in hidden] for one in tokens]
         if tokenizer.is_fast:
-            found: list[str] = tokenizer.backend_tokenizer.decode_batch(
-                shown, skip_special_tokens=False
+            texts: list[str] = tokenizer.backend_tokenizer.decode_batch(
+                visible, skip_special_tokens=False
             )
-            return found
-        return [tokenizer.decode(one, clean_up_tokenization_spaces=False) for one in shown]
+            return texts
+        return [tokenizer.decode(one, clean_up_tokenization_spaces=False) for one in visible]
 
     def _reply(self, ask: TokenAsk, text: str) -> None:
         text, is_cut = cut_at(text, ask.stop)

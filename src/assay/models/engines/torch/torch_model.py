@@ -47,6 +47,21 @@ if TYPE_CHECKING:
     from assay.types import Request
 
 
+PACKAGES = ("torch", "transformers")
+WORKER = "assay.models.engines.torch.torch_worker"
+# Settings of a model's configuration that the user cannot override.
+RESERVED = {
+    "dtype": "--dtype",
+    "torch_dtype": "--dtype",
+    "revision": "--revision",
+    "device_map": "--device",
+    "attn_implementation": "",
+    "quantization_config": "",
+    "trust_remote_code": "",
+}
+ACCEPTS = LOCAL_OPTIONS | {"dtype", "adapter", "revision"}
+
+
 @dataclass(frozen=True, slots=True)
 class Generate:
     """A message that lets a process which only scored accept requests of about this length."""
@@ -77,20 +92,6 @@ class TorchFacts(EngineFacts):
 
     def of_scoring(self) -> TorchFacts:
         return dataclasses.replace(self, parallel=None, batch_invariant=None)
-
-
-PACKAGES = ("torch", "transformers")
-WORKER = "assay.models.engines.torch.torch_worker"
-# Settings of a model's configuration that the user cannot override.
-RESERVED = {
-    "dtype": "--dtype",
-    "torch_dtype": "--dtype",
-    "revision": "--revision",
-    "device_map": "--device",
-    "attn_implementation": "",
-    "quantization_config": "",
-    "trust_remote_code": "",
-}
 
 
 class TorchModel(ProcessModel[TorchFacts]):
@@ -213,5 +214,4 @@ def _recognises(path: Path) -> bool:
     return path.is_dir() and any((path / name).is_file() for name in ("config.json", ADAPTER))
 
 
-ACCEPTS = LOCAL_OPTIONS | {"dtype", "adapter", "revision"}
 backends.register("hf")(Backend(_open, _recognises, ACCEPTS, "processes"))

@@ -206,12 +206,12 @@ class TorchEngine:
         unread = [prompt for prompt in dict.fromkeys(prompts) if prompt not in self._read]
         if unread:
             self._read.update(zip(unread, self._reader.read(unread), strict=True))
-        found = [self._read[prompt] for prompt in prompts]
+        prefilled = [self._read[prompt] for prompt in prompts]
         for prompt in prompts:
             self._read.move_to_end(prompt)
         while len(self._read) > KEPT_PROMPTS:
             self._read.popitem(last=False)
-        return found
+        return prefilled
 
     def _advance(self) -> None:
         slots = self._slots
@@ -239,8 +239,8 @@ class TorchEngine:
         if not done:
             return
         finished = sorted(done)
-        made = zip(finished, slots.tokens(finished), slots.logprobs(finished), strict=True)
-        for slot, tokens, logprob in made:
+        results = zip(finished, slots.tokens(finished), slots.logprobs(finished), strict=True)
+        for slot, tokens, logprob in results:
             self._texts.finish(self._busy[slot], tokens, logprob)
         for source, target in slots.free(finished):
             self._busy[target] = self._busy[source]

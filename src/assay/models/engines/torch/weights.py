@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from assay.formats.tensors import Tensor as StoredTensor
 
 
+GPU_PIECE = 1 << 25  # numbers at a time: enough to keep a GPU busy, within 1 GB of its memory
+
+
 def _half(column: Tensor) -> Tensor:
     """Read two bytes of each block as a float16, and return it as float32."""
     return column.contiguous().view(torch.float16).float()
@@ -123,9 +126,6 @@ FORMATS: dict[str, Callable[[Tensor], Tensor]] = {
     "Q5_K": _q5_k,
     "Q6_K": _q6_k,
 }
-
-
-GPU_PIECE = 1 << 25  # numbers at a time: enough to keep a GPU busy, within 1 GB of its memory
 
 
 def read_weights(

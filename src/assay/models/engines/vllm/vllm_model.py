@@ -37,22 +37,6 @@ if TYPE_CHECKING:
     from assay.types import Request
 
 
-@dataclass(frozen=True, slots=True)
-class VllmSettings(EngineWorkerSettings):
-    adapter_rank: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class VllmFacts(EngineFacts):
-    vllm: str | None = None
-    device: str | None = None
-    dtype: str | None = None
-    parallel: int | None = None
-    context: int | None = None
-    batch_invariant: bool | None = None
-    thinks: bool | None = None
-
-
 WORKER = "assay.models.engines.vllm.vllm_worker"
 PARALLEL = "tensor_parallel_size"  # vLLM's argument, which follows from --devices
 # Arguments of the engine that the user cannot set.
@@ -69,6 +53,24 @@ RESERVED = {
     "generation_config": "",
     "trust_remote_code": "",
 }
+# Paths of folders go to the hf engine. This engine is used only by name.
+ACCEPTS = LOCAL_OPTIONS | {"dtype", "adapter", "revision"}
+
+
+@dataclass(frozen=True, slots=True)
+class VllmSettings(EngineWorkerSettings):
+    adapter_rank: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class VllmFacts(EngineFacts):
+    vllm: str | None = None
+    device: str | None = None
+    dtype: str | None = None
+    parallel: int | None = None
+    context: int | None = None
+    batch_invariant: bool | None = None
+    thinks: bool | None = None
 
 
 class VllmModel(ProcessModel[VllmFacts]):
@@ -126,6 +128,4 @@ def _find_installed() -> tuple[str, Device]:
     )
 
 
-# Paths of folders go to the hf engine. This engine is used only by name.
-ACCEPTS = LOCAL_OPTIONS | {"dtype", "adapter", "revision"}
 backends.register("vllm")(Backend(VllmModel, lambda _: False, ACCEPTS, "own"))
