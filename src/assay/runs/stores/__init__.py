@@ -1,1 +1,1 @@
-"""Store what several runs share."""
+"""Files beside runs: records of suites, figures of bench."""
