@@ -69,14 +69,14 @@ def check_address(address: str) -> None:
     """Raise UsageError unless the text is an address that can be reached."""
     if address in (LOCAL, AUTO):
         return
-    found = HOST_AND_PORT.fullmatch(address)
-    if found is None:
+    match = HOST_AND_PORT.fullmatch(address)
+    if match is None:
         raise UsageError(
             f"--ray {address}: is not an address. Give HOST:PORT, {AUTO}, or nothing for a cluster "
             "on this machine. Without an address, write --ray after the other arguments."
         )
     try:
-        _greet(found["host"].strip("[]"), int(found["port"]))
+        _greet(match["host"].strip("[]"), int(match["port"]))
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(
@@ -164,14 +164,12 @@ def list_nodes(ray: Any) -> list[Node]:
             f"cluster: its head cannot be reached ({summarize(error)}). Completed work is saved; "
             "run the same command to resume."
         ) from error
-    found = []
+    alive = []
     for node in nodes:
-        resources = node["Resources"]
-        cpus = int(resources.get("CPU", 0))
+        cpus, gpus = (int(node["Resources"].get(kind, 0)) for kind in ("CPU", "GPU"))
         if node["Alive"] and cpus:
-            gpus = int(resources.get("GPU", 0))
-            found.append(Node(node["NodeID"], node["NodeName"], cpus, gpus))
-    return found
+            alive.append(Node(node["NodeID"], node["NodeName"], cpus, gpus))
+    return alive
 
 
 def ask(ray: Any, reference: Any, timeout_s: float) -> Any:

@@ -53,12 +53,12 @@ def describe_files(root: Path) -> Shipment:
     root = root.resolve()
     if root.is_file():
         return Shipment(str(root), (_describe("", root),))
-    found = []
+    files = []
     for path in sorted(root.rglob("*")):
         inside = path.relative_to(root)
         if path.is_file() and not any(part.startswith(".") for part in inside.parts):
-            found.append(_describe(str(inside), path))
-    return Shipment(str(root), tuple(found))
+            files.append(_describe(str(inside), path))
+    return Shipment(str(root), tuple(files))
 
 
 def _describe(name: str, path: Path) -> ShippedFile:

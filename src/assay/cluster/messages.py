@@ -7,6 +7,7 @@ slow. Nothing that a program or a model wrote is unpickled: it arrives as text.
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from assay.errors import (
@@ -48,33 +49,30 @@ ToHost = StageStart | Items | StageEnd
 def encode(messages: list[ToHost]) -> tuple[bytes, list[bytes]]:
     """Return messages as bytes, and separately their large contexts."""
     large: list[bytes] = []
-    plain: list[ToHost] = []
-    for message in messages:
-        if isinstance(message, Items):
-            contexts: list[tuple[int, Any]] = []
-            for number, content in message.contexts:
-                if len(content) >= LARGE:
-                    contexts.append((number, LargeContext(len(large))))
-                    large.append(content)
-                else:
-                    contexts.append((number, content))
-            message = Items(contexts, message.items)
-        plain.append(message)
+
+    def set_apart(content: bytes) -> Any:
+        if len(content) < LARGE:
+            return content
+        large.append(content)
+        return LargeContext(len(large) - 1)
+
+    plain = [_with_contexts(message, set_apart) for message in messages]
     return pickle.dumps(plain, pickle.HIGHEST_PROTOCOL), large
 
 
 def decode(content: bytes, large: tuple[bytes, ...]) -> list[ToHost]:
     """Return messages with their contexts."""
-    found: list[ToHost] = []
-    for message in pickle.loads(content):
-        if isinstance(message, Items):
-            contexts = [
-                (number, large[one.number] if isinstance(one, LargeContext) else one)
-                for number, one in message.contexts
-            ]
-            message = Items(contexts, message.items)
-        found.append(message)
-    return found
+
+    def restore(one: Any) -> bytes:
+        return large[one.number] if isinstance(one, LargeContext) else one
+
+    return [_with_contexts(message, restore) for message in pickle.loads(content)]
+
+
+def _with_contexts(message: ToHost, change: Callable[[Any], Any]) -> ToHost:
+    if not isinstance(message, Items):
+        return message
+    return Items([(number, change(one)) for number, one in message.contexts], message.items)
 
 
 def make_portable(error: BaseException, where: str = "") -> AssayError:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Generator, Iterable, Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,7 +113,11 @@ class ClusterModel(LoadedOnDemand):
             if self.reporter is not None:
                 self.reporter.loading()
             self._tokens = {}
-            with contextlib.closing(self._dispatch(first, items)) as batches:
+            dispatch: HostDispatch[Any, Any, EncodedCompletion] = HostDispatch(
+                GenerateStage(), itertools.chain([first], items), self._require(), AHEAD,
+                (ModelError,), self._watch,
+            )  # fmt: skip
+            with contextlib.closing(dispatch.answers()) as batches:
                 yield from batches
             self._describe()
 
@@ -135,18 +140,6 @@ class ClusterModel(LoadedOnDemand):
         hosts, self._hosts, self._preloaded = self._hosts, None, {}
         if hosts is not None:
             hosts.close()
-
-    def _dispatch(
-        self, first: Any, rest: Iterator[Any]
-    ) -> Generator[list[EncodedCompletion], None, None]:
-        def items() -> Iterator[Any]:
-            yield first
-            yield from rest
-
-        dispatch: HostDispatch[Any, Any, EncodedCompletion] = HostDispatch(
-            GenerateStage(), items(), self._require(), AHEAD, (ModelError,), self._watch
-        )
-        return dispatch.answers()
 
     def _require(self) -> RayHosts:
         if self._hosts is None:

@@ -80,7 +80,7 @@ class RaySite:
 
     def summarize(self) -> str:
         """Return a line with the nodes and what they have."""
-        nodes = list_nodes(self._ray)
+        nodes = self._nodes()
         gpus = sum(node.gpus for node in nodes)
         counts = [(len(nodes), "node"), (sum(node.cpus for node in nodes), "CPU"), (gpus, "GPU")]
         parts = [quantity(count, noun) for count, noun in counts if count]
@@ -116,11 +116,11 @@ class RaySite:
     ) -> ParityGateOutcome:
         if not isinstance(model, ClusterModel) or not model.gpu():
             return check(spec, options, model, note)
-        gate, notes = model.ask_engine(lambda actor: actor.check.remote(check))
+        outcome: ParityGateOutcome
+        outcome, notes = model.ask_engine(lambda actor: actor.check.remote(check))
         for one in notes:
             note(one)
-        found: ParityGateOutcome = gate
-        return found
+        return outcome
 
     def close(self) -> None:
         """End everything that was started on the cluster."""
@@ -142,7 +142,7 @@ class RaySite:
             start,
             lambda actor: actor.open.remote(settings),
             rules.accept,
-            lambda: [HostPlace(node) for node in list_nodes(self._ray)],
+            lambda: [HostPlace(node) for node in self._nodes()],
             lambda actor: actor.release.remote(),
         )
 
