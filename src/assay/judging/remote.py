@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import queue
 import threading
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from assay.judging.wire import decode_outputs, decode_verdict, encode_job, name_
 from assay.sandbox import Capabilities, run_here
 from assay.sandbox.environments import interpreters
 from assay.types import Cases, Job, Tests, Verdict
+from assay.work import run_in_background
 
 TOKEN_FILE = "ASSAY_JUDGE_TOKEN_FILE"
 AHEAD = 8  # programs per worker of the service that are under way
@@ -118,11 +120,10 @@ class _Exchange:
 
     def outcomes(self, jobs: Iterable[Job]) -> Generator[Outcome, None, None]:
         """Yield the outcome of every job. An error of ``jobs`` is raised after the others."""
-        threads = [threading.Thread(target=self._read, args=(jobs,), daemon=True)]
-        threads += [threading.Thread(target=self._send, daemon=True) for _ in range(SENDERS)]
-        for thread in threads:
-            thread.start()
-        open_threads, failure = len(threads), None
+        works: list[Callable[[], None]] = [partial(self._read, jobs), *[self._send] * SENDERS]
+        for work in works:
+            run_in_background(work)
+        open_threads, failure = len(works), None
         finished = False
         try:
             while open_threads:

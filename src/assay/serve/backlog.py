@@ -14,6 +14,7 @@ from assay.judging import JudgeTask
 from assay.sandbox import PAUSE, Sandbox
 from assay.serve.options import ServeOptions
 from assay.serve.stage import JudgeAnswer, JudgeWork, ServeStage, invalid_answer
+from assay.work import run_in_background
 
 AHEAD = 8  # programs per worker that are taken from the queue
 ATTEMPTS = 2  # of a program whose stage ends
@@ -203,8 +204,7 @@ class StageSupervisor:
         self._lock = threading.Lock()
         self._attempts: Counter[int] = Counter()
         self._ending = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="assay-serve-judge", daemon=True)
-        self._thread.start()
+        self._thread = run_in_background(self._run, "assay-serve-judge")
 
     @property
     def is_alive(self) -> bool:

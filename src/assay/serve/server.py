@@ -20,6 +20,7 @@ from assay.serve.app import make_app
 from assay.serve.options import ServeOptions
 from assay.serve.service import Service
 from assay.serve.telemetry import Log, LogHandler
+from assay.work import run_in_background
 
 KEEP_ALIVE_S = 75
 BACKLOG = 2048
@@ -74,8 +75,7 @@ class JudgeServer:
 
     def start(self) -> None:
         """Answer requests in a separate thread."""
-        self._thread = threading.Thread(target=self.run, name="assay-serve", daemon=True)
-        self._thread.start()
+        self._thread = run_in_background(self.run, "assay-serve")
 
     def end(self) -> None:
         """End a server that was started in a thread."""
@@ -92,7 +92,7 @@ class JudgeServer:
                 except Exception as error:
                     self.log.error(f"{name} cannot be loaded", str(error))
 
-        threading.Thread(target=load, name="assay-serve-load", daemon=True).start()
+        run_in_background(load, "assay-serve-load")
 
 
 def handle_signals(server: uvicorn.Server, service: Service) -> Callable[..., None]:

@@ -69,7 +69,7 @@ class Identity:
     interface: int = INTERFACE
 
 
-class Inbox:
+class RequestAnswers:
     """The answers of one request, which come from another thread."""
 
     def __init__(self, count: int, *, streams: bool) -> None:
@@ -258,7 +258,7 @@ class Service:
         """
         if self.draining:
             raise RequestRefusedError(503, "the server is shutting down", retry_after="5")
-        inbox = Inbox(len(tasks), streams=streams)
+        inbox = RequestAnswers(len(tasks), streams=streams)
         ticket = Ticket(quota_of(client_of(request)), size, inbox.put, deque(tasks))
         self.engine.submit(ticket)
         watch = asyncio.create_task(_watch(request, inbox))
@@ -330,7 +330,7 @@ def quota_of(client: str) -> str:
     return str(address)
 
 
-async def _watch(request: Request, inbox: Inbox) -> None:
+async def _watch(request: Request, inbox: RequestAnswers) -> None:
     """Wait until the client closes its connection."""
     while True:
         message = await request.receive()

@@ -11,6 +11,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from assay.extract.workers import ExtractionRequest, Extractor
@@ -19,6 +20,7 @@ from assay.judging.wire import decode_verdict, encode_verdict
 from assay.sandbox import PAUSE, Item, Sandbox
 from assay.sandbox.environments.interpreters import for_extraction
 from assay.types import Cases, Job, Limits, Program, PromptForm, Status, Verdict
+from assay.work import run_in_background
 
 
 class JudgeWork(NamedTuple):
@@ -184,11 +186,7 @@ class _Flow:
                 self._extract,
                 lambda: self._execute(iter(self._jobs.get, None)),
             )
-            self._threads = [
-                threading.Thread(target=self._attempt, args=(work,), daemon=True) for work in works
-            ]
-            for thread in self._threads:
-                thread.start()
+            self._threads = [run_in_background(partial(self._attempt, work)) for work in works]
 
     def _attempt(self, work: Callable[[], None]) -> None:
         """Do the work of a thread. If it fails, give its items up, and end the stage soon."""

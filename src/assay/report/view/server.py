@@ -29,6 +29,7 @@ from assay.errors import AssayError, UsageError
 from assay.progress import Reporter, Silent
 from assay.report.pages.document import encode, render_document, security_policy
 from assay.report.view.live import INTERVAL_S, Changes, LiveSite
+from assay.work import run_in_background
 
 SILENT = Silent()
 PORT = 7300
@@ -106,7 +107,7 @@ class ViewServer(ThreadingHTTPServer):
 
     def serve(self) -> None:
         """Answer requests until ``end`` is called from another thread, or an interrupt."""
-        threading.Thread(target=self._watch, name="assay-view-changes", daemon=True).start()
+        run_in_background(self._watch, "assay-view-changes")
         try:
             self.serve_forever(poll_interval=0.2)
         finally:
@@ -114,7 +115,7 @@ class ViewServer(ThreadingHTTPServer):
 
     def start(self) -> None:
         """Answer requests in a separate thread."""
-        threading.Thread(target=self.serve, name="assay-view", daemon=True).start()
+        run_in_background(self.serve, "assay-view")
 
     def end(self) -> None:
         """End the server and the connections of all clients. It cannot be started again."""
