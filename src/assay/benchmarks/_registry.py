@@ -5,14 +5,16 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from assay.benchmarks.own.file import is_file, load_file
 from assay.benchmarks.support.declaring import Description, Loader, list_suites
-from assay.datasets.catalogue import DataFile, read_records
 from assay.progress import Announce
 from assay.registry import Registry
 from assay.types import Benchmark
+
+if TYPE_CHECKING:
+    from assay.datasets.catalogue import DataFile
 
 R = TypeVar("R")
 
@@ -55,6 +57,8 @@ class Benchmarks(Registry[Loader]):
         """
 
         def load(announce: Announce, data_dir: Path | None) -> Benchmark:
+            from assay.datasets.catalogue import read_records  # not needed to list benchmarks
+
             built = build(read_records(kind, data, announce, data_dir))
             return Benchmark(
                 of or name or data.name, data.version, data.sha256, environment=environment,

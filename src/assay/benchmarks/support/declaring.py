@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from assay.datasets.catalogue import DataFile, pin
 from assay.progress import Announce
 from assay.types import Benchmark, Problem, Prompt, PromptForm, Strategy, TimeRule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from assay.datasets.catalogue import DataFile
 
 R = TypeVar("R")
 # Takes the receiver of notes and the user's data folder, if any. Returns the benchmark.
@@ -55,6 +56,8 @@ def pin_commit(
     repository: str, commit: str, file: str, sha256: str, records_sha256: str, **facts: Any
 ) -> DataFile:
     """Declare a data file of a repository on GitHub. Its version is the beginning of the commit."""
+    from assay.datasets.catalogue import DataFile, pin
+
     url = f"https://raw.githubusercontent.com/{repository}/{commit}/{file}"
     facts = {"version": commit[:8], "licence": "MIT", "urls": (url,)} | facts
     return pin(DataFile(sha256=sha256, records_sha256=records_sha256, **facts))
