@@ -54,15 +54,9 @@ STARTS = {"threading.Thread", "threading.Timer", "subprocess.Popen", "multiproce
 STARTS |= {f"concurrent.futures.{kind}PoolExecutor" for kind in ("Thread", "Process")}
 # Files that still start their own, as of 2026-11-18, and why.
 OWN_STARTS = {
-    "cli._progress": "a ticker for the terminal: to move to work.run_in_background",
-    "datasets.http": "a question with a time limit: to move to work.run_in_background",
     "judging.references": "references are prepared ahead: to move to work.run_in_background",
-    "models.devices": "a pool of devices: to move to work.stream",
     "models.engines.apr_cli.apr_model": "a command of others, which does not speak our messages",
-    "models.engines.llamacpp.render": "a question with a time limit: see datasets.http",
-    "models.engines.llamacpp.llama_worker": "inside the engine's process",
     "models.engines.openai.client": "a timer per request, which closes its connection",
-    "models.engines.torch.texts": "inside the engine's process",
     "models.engines.torch.weights": "copies of weights to GPUs, inside the engine's process",
     "sandbox.container.worker": "a command of a container runtime",
     "sandbox.environments.build": "a command of others, whose output is limited",

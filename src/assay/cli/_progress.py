@@ -20,6 +20,7 @@ from assay.cli._pace import (
     is_line_due,
 )
 from assay.data.printable import CELL_LIMIT, clean_line
+from assay.work import run_in_background
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,10 +72,8 @@ class ProgressDisplay:
 
     def __enter__(self) -> Self:
         if not self._quiet:
-            ticker = threading.Thread(target=self._tick_on, daemon=True)
             with contextlib.suppress(RuntimeError):  # without a thread: work, but print no lines
-                ticker.start()
-                self._ticker = ticker
+                self._ticker = run_in_background(self._tick_on)
         return self
 
     def __exit__(self, *_: object) -> None:

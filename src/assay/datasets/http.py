@@ -7,7 +7,6 @@ import http.client
 import os
 import queue
 import tempfile
-import threading
 import time
 import urllib.error
 import urllib.parse
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay import __version__
 from assay.datasets.cache import FetchError, refuse_offline, unusable
+from assay.work import run_in_background
 
 if TYPE_CHECKING:
     from assay.progress import Announce
@@ -104,7 +104,7 @@ def _fetch_in_time(wanted: RemoteFile) -> bytes:
         except Exception as error:
             answers.put(error)
 
-    threading.Thread(target=ask, daemon=True).start()
+    run_in_background(ask)
     try:
         answer = answers.get(timeout=ATTEMPT_S)
     except queue.Empty:

@@ -12,6 +12,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ from assay.models.model import (
 )
 from assay.progress import Silent
 from assay.types import Completion, Request
+from assay.work import run_in_background
 from assay.work.machine import usable_physical_cores
 
 if TYPE_CHECKING:
@@ -183,11 +185,8 @@ class DevicesModel:
         shared = _Shared(requests)
         answers: queue.SimpleQueue[_Item] = queue.SimpleQueue()
         threads = [
-            threading.Thread(target=_serve, args=(member, shared, answers), daemon=True)
-            for member in self.members
+            run_in_background(partial(_serve, member, shared, answers)) for member in self.members
         ]
-        for thread in threads:
-            thread.start()
         complete = False
         try:
             working = len(threads)

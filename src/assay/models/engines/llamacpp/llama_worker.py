@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from assay.data import codec
@@ -25,6 +26,7 @@ from assay.models.workers.engine_messages import Ask, Pause, Render, Reply
 from assay.models.workers.lines import Lines
 from assay.models.workers.prompt_tokens import PROBE, TemplateLimitError, check_switch, render_chat
 from assay.types import Prompt
+from assay.work import run_in_background
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -188,7 +190,7 @@ class _Dispatcher:
             group = self._group(first)
             for _ in group:
                 self._free.acquire()
-            threading.Thread(target=self.answer, args=(group,), daemon=True).start()
+            run_in_background(partial(self.answer, group))
 
     def answer(self, group: list[Ask]) -> None:
         def send(reply: Reply) -> None:

@@ -10,7 +10,6 @@ import queue
 import resource
 import subprocess
 import sys
-import threading
 import time
 import urllib.error
 import urllib.request
@@ -33,6 +32,7 @@ from assay.models.workers.prompt_tokens import (
     render_chat,
 )
 from assay.types import Message
+from assay.work import run_in_background
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -124,7 +124,7 @@ def render_within_limits(
             answers.put(error)
 
     deadline, before = time.monotonic() + seconds, _own_memory()
-    threading.Thread(target=ask, daemon=True).start()
+    run_in_background(ask)
     while True:
         try:
             answer = answers.get(timeout=LOOK_EVERY_S)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import queue
-import threading
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from assay.models.workers.prompt_tokens import (
     template_process,
 )
 from assay.types import Decoding
+from assay.work import run_in_background
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,7 +71,7 @@ class TextConverter:
 
     def start(self) -> None:
         for loop in (self._take, self._give):
-            threading.Thread(target=loop, daemon=True).start()
+            run_in_background(loop)
 
     def finish(self, ask: TokenAsk, tokens: list[int], logprob: float | None) -> None:
         end = next((at for at, token in enumerate(tokens, 1) if token in ask.ends), len(tokens))
