@@ -25,7 +25,7 @@ SEPARATOR, LENIENT = "\0", "surrogatepass"
 
 
 class Orders(NamedTuple):
-    """What the process of one program runs, and how it reports the end."""
+    """The task of one program's process, and how it reports the end."""
 
     program: str
     tests: str

@@ -28,14 +28,14 @@ NAME = "program.py"
 
 
 class Orders(NamedTuple):
-    """What the process of one case runs."""
+    """The task of one case's process."""
 
     program: str | bytes  # its text, or what an earlier process has compiled
     cpu_s: float
 
 
 class Report(NamedTuple):
-    """What a process reported. The program may have written all of it but the code."""
+    """The report of a process. The program may have written all of it but the code."""
 
     begun: bool = True  # the program may have run
     unfit: str = ""  # why it has not begun
