@@ -17,7 +17,7 @@ from assay import __version__
 from assay.cluster.messages import Taken, decode, make_portable
 from assay.errors import AssayError, SandboxError
 from assay.sandbox import PAUSE, Item, Sandbox, Stage, open_sandbox
-from assay.sandbox.stages import Inbox
+from assay.sandbox.stages import StageInbox
 from assay.types import Capabilities
 from assay.work import run_in_background
 from assay.work.machine import usable_cores
@@ -37,7 +37,7 @@ class Host:
         self._changed = threading.Condition()
         self._early: dict[int, tuple[bytes, tuple[bytes, ...]]] = {}
         self._next = 0
-        self._inbox = Inbox()
+        self._inbox = StageInbox()
         self._outbox: list[tuple[int, Any]] = []
         self._answered = 0
         self._starved = False

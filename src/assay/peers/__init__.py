@@ -12,7 +12,7 @@ from assay.types import SampleKey
 
 @dataclass(frozen=True, slots=True)
 class PeerVerdict:
-    """Whether a program passes, in all and by group of tests, and what the peer reports."""
+    """The verdict of another harness: in all, by group of tests, and what it reports."""
 
     passed: bool
     groups: dict[str, bool] = field(default_factory=dict)

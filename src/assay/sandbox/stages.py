@@ -2,15 +2,23 @@
 
 from assay.sandbox.judges.messages import (
     ContextsSent,
-    Inbox,
     Items,
     StageEnd,
+    StageInbox,
     StageStart,
     pickle_as_call,
 )
 from assay.sandbox.judges.stages import JudgeStage, OutputsStage, each, split_job
 
 __all__ = [
-    "ContextsSent", "Inbox", "Items", "JudgeStage", "OutputsStage", "StageEnd",
-    "StageStart", "each", "pickle_as_call", "split_job",
+    "ContextsSent",
+    "Items",
+    "JudgeStage",
+    "OutputsStage",
+    "StageEnd",
+    "StageInbox",
+    "StageStart",
+    "each",
+    "pickle_as_call",
+    "split_job",
 ]  # fmt: skip

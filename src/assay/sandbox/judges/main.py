@@ -17,9 +17,9 @@ from assay.sandbox.host.tiers import TIERS
 from assay.sandbox.judges.messages import (
     Failed,
     Finished,
-    Inbox,
     Opening,
     StageAnswers,
+    StageInbox,
 )
 from assay.sandbox.kinds.process import TierSandbox
 from assay.work import FileRWLock, run_in_background
@@ -57,7 +57,7 @@ class _JudgeServer:
     def __init__(self, connection: Connection, sandbox: TierSandbox) -> None:
         self._connection = connection
         self._sandbox = sandbox
-        self._inbox = Inbox()
+        self._inbox = StageInbox()
         self._outbox: queue.SimpleQueue[tuple[int, Any] | Finished | Failed] = queue.SimpleQueue()
         self._answered = 0
 

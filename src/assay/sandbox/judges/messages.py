@@ -118,7 +118,7 @@ class ContextsReceived:
         return items
 
 
-class Inbox:
+class StageInbox:
     """The messages of a harness or driver, where its stages run one after the other."""
 
     def __init__(self) -> None:
