@@ -311,7 +311,7 @@ def without_contradictions(config: EvalConfig) -> EvalConfig:
     """Return the config without what its other settings refuse."""
     if config.engine.prompt_form == "text":
         config = replace(config, system="")
-    if config.sampling.temperature == 0:
+    if not config.sampling.decide()[0].temperature:
         config = replace(config, sampling=replace(config.sampling, top_p=1.0, min_p=0.0))
     return config
 

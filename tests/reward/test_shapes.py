@@ -167,7 +167,7 @@ WORDS = st.text(max_size=30)
 def test_a_response_is_what_follows_the_prompt(prompt: str, response: str) -> None:
     assert response_of(prompt + response, prompt) == response
     respaced = prompt.replace(" ", "  ")
-    assert response_of(respaced + "=" + response, prompt) in ("=" + response, " =" + response)
+    assert response_of(respaced + "=" + response, prompt).lstrip(" ") == "=" + response
 
 
 def test_a_query_without_its_prompt_is_refused() -> None:

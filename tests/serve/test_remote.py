@@ -39,8 +39,9 @@ FAILING = (
 
 def lasting(verdicts: list[Verdict]) -> list[list[object]]:
     """Return what must be equal. A program that leaves may do so before or after its first call."""
-    found = [replace(v, failing_test="") if v.reason in ("exit", "signal") else v for v in verdicts]
-    return [[getattr(v, name) for name in LASTING] for v in found]
+    left = ("exit", "signal")
+    same = [replace(v, failing_test="", call=None) if v.reason in left else v for v in verdicts]
+    return [[getattr(v, name) for name in LASTING] for v in same]
 
 
 def programs_of(benchmark: Benchmark, count: int) -> list[tuple[str, str]]:
