@@ -15,8 +15,9 @@ import statistics
 import time
 from collections.abc import Callable
 
-import assay
 from assay.sandbox.inside.isolation.work import work_of
+
+import assay
 
 
 def measure(work: Callable[[], None]) -> tuple[float, float]:

@@ -30,8 +30,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import assay
 from assay.sandbox.inside.isolation.work import work_of
+
+import assay
 from http_load import Connection, running_server, wait_for
 
 CONNECTIONS = 32

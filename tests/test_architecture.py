@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,8 +35,23 @@ PRIVATE = (
 # Folders of plug-ins: adding one is adding a file (or a folder), however many there are.
 PLUG_INS = (
     "benchmarks", "prompts", "formats/kinds", "models/engines", "sandbox/kinds", "extract/rules",
-    "quality/qa/checks",
+    "quality/qa/checks", "selection", "report/leaderboard/formats",
 )  # fmt: skip
+# Modules of less than LEAST_LINES that are neither a plug-in, a command nor a door, and why.
+SMALL = {
+    "__main__": "a door: python -m assay",
+    "progress": "the domain: the only way to report progress",
+    "data.failures": "everything from judging to reports makes these words",
+    "data.printable": "whatever prints needs it, and nothing else",
+    "judging.job": "the only place that builds jobs",
+    "peers._confined.messages": "the only file of its folder that the harness imports",
+    "pipeline.site": "a cluster implements it, without the rest of the pipeline",
+    "quality.decision": "contracts prove it",
+    "quality.check.jinja": "only the process that tries a template loads jinja2",
+    "sandbox.stages": "a door: what a cluster needs to run stages",
+    "sandbox.wasm.host_names": "run as a process of its own",
+}
+LEAST_LINES, MOST_NAMESAKES = 60, 3
 # Class names that occur more than once: how often, and why. Isolated code (sandbox/inside and
 # peers/_confined) shares no process with the rest of assay, and keeps its short names.
 SAME_NAMES = {
@@ -151,6 +167,28 @@ def test_nobody_reaches_into_another_package() -> None:
 def test_files_fit_a_readers_head() -> None:
     lines = {path: len(path.read_text().splitlines()) for path in FILES}
     assert {name_of(p): count for p, count in lines.items() if count > most_lines(p)} == {}
+
+
+def is_one_of_many(path: Path) -> bool:
+    """Report whether a file is a plug-in, a command or a door, which may be small."""
+    folder = str(path.parent.relative_to(SOURCE))
+    return path.name == "__init__.py" or folder in {*PLUG_INS, "cli"}
+
+
+def test_small_modules_have_a_reason() -> None:
+    """Small files are read one by one, and a tenth of each is imports."""
+    small = {
+        name_of(path)
+        for path in FILES
+        if len(path.read_text().splitlines()) < LEAST_LINES and not is_one_of_many(path)
+    }
+    assert small - SMALL.keys() == set(), "join them with what they change together with"
+    assert SMALL.keys() - small == set(), "are no longer small: change the list"
+
+
+def test_a_file_name_says_which_file() -> None:
+    counts = Counter(path.name for path in FILES if path.name != "__init__.py")
+    assert {name: count for name, count in counts.items() if count > MOST_NAMESAKES} == {}
 
 
 def test_folders_can_be_looked_through() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from assay.cluster.connection import LostHostError
 from assay.cluster.dispatch import HostHandle
 from assay.cluster.host import Answer, AnyItem, Host
-from assay.cluster.messages import Taken, ToHost, encode
+from assay.cluster.host_messages import Taken, ToHost, encode
 from assay.errors import AssayError, RunError
 from assay.sandbox import PAUSE
 from assay.sandbox.stages import Items

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from assay.cluster.dispatch import ATTEMPTS, HostDispatch
-from assay.cluster.messages import (
+from assay.cluster.host_messages import (
     LARGE,
     decode,
     encode,

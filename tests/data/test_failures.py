@@ -18,7 +18,7 @@ from assay.runs.folder import encode_judged
 from assay.sandbox.host import verdicts
 from assay.sandbox.host.report import WorkerReport
 from assay.sandbox.inside.judging.messages import Result, read_result
-from assay.sandbox.judges import messages  # noqa: F401 - it changes how verdicts are pickled
+from assay.sandbox.judges import judge_messages  # noqa: F401 - it changes how verdicts are pickled
 from assay.types import Job, Program, Tests, Verdict
 
 FAILED = Verdict("t", 0, "fail", "wrong-answer")

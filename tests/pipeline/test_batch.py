@@ -16,7 +16,7 @@ from assay import models
 from assay.errors import AssayError, ModelError, RunError, UsageError
 from assay.models import EngineFacts, EngineOptions, open_model
 from assay.pipeline import Sampling, sample_seed
-from assay.pipeline.batch.run import BatchReport, run_batch
+from assay.pipeline.batch.generation import BatchReport, run_batch
 from assay.progress import Silent
 from assay.types import Completion, ModelIdentity, Request, Verdict
 from tests.pipeline.test_batch_lines import CONFIG, line

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from assay.pipeline import sample_seed
 from assay.pipeline.batch import requests as batch_lines
+from assay.pipeline.batch.generation import RunConfig
 from assay.pipeline.batch.requests import (
     BadLine,
     BatchPrompt,
@@ -24,7 +25,6 @@ from assay.pipeline.batch.requests import (
     requests_of,
     survey,
 )
-from assay.pipeline.batch.run import RunConfig
 from assay.pipeline.config import Sampling
 from assay.types import Decoding, Message, Prompt, Request
 

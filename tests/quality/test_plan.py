@@ -10,7 +10,7 @@ import pytest
 
 from assay import runs
 from assay.errors import UsageError
-from assay.quality.plan import plan
+from assay.quality.comparison_plan import plan
 from assay.runs.result import Timing
 from assay.scoring.power import MOST_EXACT, sign_test_power
 from tests.in_process import run_command

@@ -19,8 +19,8 @@ import pytest
 
 from assay.errors import SandboxError
 from assay.sandbox import Item
-from assay.sandbox.judges import dispatch, messages, processes
-from assay.sandbox.judges.messages import ContextsReceived, ContextsSent
+from assay.sandbox.judges import dispatch, judge_messages, processes
+from assay.sandbox.judges.judge_messages import ContextsReceived, ContextsSent
 from assay.sandbox.judges.processes import JudgeProcesses, split_cores
 from assay.sandbox.kinds.process import ProcessSandbox, count_judges, open_judges
 from assay.types import Cases, Job, Limits, Program, Tests, Verdict
@@ -433,7 +433,7 @@ with open({str(log)!r}, "a", buffering=1) as log:
 
 
 def test_contexts_are_sent_once_and_forgotten_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages, "ROOM", 3000)
+    monkeypatch.setattr(judge_messages, "ROOM", 3000)
     sent, received = ContextsSent(), ContextsReceived()
     contexts = [Tests(str(n), "x" * 500) for n in range(12)]
     choose = random.Random(1)

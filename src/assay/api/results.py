@@ -12,8 +12,8 @@ from assay.data.arguments import checked
 from assay.data.writing import write_whole
 from assay.errors import UsageError
 from assay.progress import Reporter, Silent
-from assay.quality.plan import Plan
-from assay.quality.plan import plan as plan_evaluation
+from assay.quality.comparison_plan import Plan
+from assay.quality.comparison_plan import plan as plan_evaluation
 from assay.report.leaderboard import Baseline, Leaderboard, ModelFacts, find_sizes
 from assay.report.leaderboard import leaderboard as build_leaderboard
 from assay.report.leaderboard.measures import NEED_FILES

@@ -11,7 +11,7 @@ from assay import api
 from assay.cli._groups import option
 from assay.cli._options import as_json, data_dir, results_dir
 from assay.cli._output import Notes, echo_result
-from assay.quality.plan import Cost, Plan
+from assay.quality.comparison_plan import Cost, Plan
 from assay.report.text import table
 from assay.runs import find_result
 

@@ -15,7 +15,7 @@ from assay.cli._options import ANY_PATH, as_json, resume
 from assay.cli._output import echo_json, echo_text
 from assay.cli._progress import ProgressDisplay
 from assay.errors import ModelError, UsageError
-from assay.pipeline.batch.run import BatchReport, RunConfig, run_batch, run_prompt
+from assay.pipeline.batch.generation import BatchReport, RunConfig, run_batch, run_prompt
 
 MOST_INPUT = 1 << 24  # bytes: far beyond any context
 

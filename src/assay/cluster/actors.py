@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from assay.cluster.connection import LostHostError, Node, summarize, unwrap
 from assay.cluster.dispatch import ATTEMPTS, HostHandle
-from assay.cluster.messages import ToHost, encode
+from assay.cluster.host_messages import ToHost, encode
 from assay.data.printable import quantity
 from assay.errors import AssayError, RunError
 from assay.work import run_in_background

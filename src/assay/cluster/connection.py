@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assay.cluster.messages import make_portable
+from assay.cluster.host_messages import make_portable
 from assay.errors import AssayError, RunError, UsageError, install_hint
 from assay.work.machine import usable_cores
 

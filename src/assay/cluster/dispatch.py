@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from assay.cluster.messages import Taken, ToHost
+from assay.cluster.host_messages import Taken, ToHost
 from assay.errors import AssayError
 from assay.sandbox import Item
 from assay.sandbox.stages import ContextsSent, StageEnd, StageStart

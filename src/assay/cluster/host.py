@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from assay import __version__
-from assay.cluster.messages import Taken, decode, make_portable
+from assay.cluster.host_messages import Taken, decode, make_portable
 from assay.errors import AssayError, SandboxError
 from assay.sandbox import PAUSE, Item, Sandbox, Stage, open_sandbox
 from assay.sandbox.stages import StageInbox

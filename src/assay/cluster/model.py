@@ -12,7 +12,7 @@ from assay.cluster.actors import RayHosts
 from assay.cluster.connection import LostHostError, ask
 from assay.cluster.dispatch import HostDispatch, HostHandle
 from assay.cluster.engine import GenerateStage, split_request
-from assay.cluster.messages import Taken
+from assay.cluster.host_messages import Taken
 from assay.errors import ModelError
 from assay.models import (
     EngineFacts,

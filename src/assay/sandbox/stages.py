@@ -1,6 +1,6 @@
 """Provide what a package needs to run stages in processes that it starts itself."""
 
-from assay.sandbox.judges.messages import (
+from assay.sandbox.judges.judge_messages import (
     ContextsSent,
     Items,
     StageEnd,

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from assay.errors import SandboxError
 from assay.sandbox import Item, Stage
-from assay.sandbox.judges.messages import (
+from assay.sandbox.judges.judge_messages import (
     ContextsSent,
     Failed,
     Opening,

@@ -14,7 +14,7 @@ from typing import Any
 from assay.errors import AssayError, SandboxError
 from assay.sandbox.host.fork_servers import SharedSandboxSettings
 from assay.sandbox.host.tiers import TIERS
-from assay.sandbox.judges.messages import (
+from assay.sandbox.judges.judge_messages import (
     Failed,
     Finished,
     Opening,

@@ -12,7 +12,7 @@ from assay.sandbox import Sandbox, Stage
 from assay.sandbox.environments.interpreters import Interpreter
 from assay.sandbox.host.fork_servers import most_dozing
 from assay.sandbox.judges.dispatch import JudgeDispatch, JudgeProcess
-from assay.sandbox.judges.messages import Opening
+from assay.sandbox.judges.judge_messages import Opening
 from assay.sandbox.judges.stages import JudgeStage, OutputsStage, each, split_job
 from assay.types import Capabilities, Cases, Job, Tests, Verdict
 from assay.work import FileRWLock
