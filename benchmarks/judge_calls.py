@@ -15,9 +15,8 @@ import statistics
 import time
 from collections.abc import Callable
 
-from assay.sandbox.inside.isolation.work import work_of
-
 import assay
+from assay.sandbox.inside.isolation.machine import work_of
 
 
 def measure(work: Callable[[], None]) -> tuple[float, float]:

@@ -30,9 +30,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from assay.sandbox.inside.isolation.work import work_of
-
 import assay
+from assay.sandbox.inside.isolation.machine import work_of
 from http_load import Connection, running_server, wait_for
 
 CONNECTIONS = 32

@@ -24,11 +24,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from assay.sandbox.inside.isolation.work import work_of
-
 from assay.benchmarks.livecodebench import IMPORTS, PRELUDE
 from assay.data import text_cases
 from assay.sandbox import open_sandbox
+from assay.sandbox.inside.isolation.machine import work_of
 from assay.types import Job, Limits, Program, Tests
 from assay.work.machine import usable_cores
 
