@@ -55,7 +55,7 @@ class Measured:
         return self.status == "pass"
 
     def limit_s(self, rule: TimeRule) -> float:
-        return rule.limit_s(self.task_id, self.reference_s, self.fixed_s)
+        return references.limit_cpu_s(rule, self.task_id, self.reference_s, self.fixed_s)
 
 
 def measure(name: str, folder: Path, workers: int) -> list[Measured]:

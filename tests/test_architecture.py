@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -273,3 +274,15 @@ def test_tests_mirror_the_source() -> None:
     folders = {path.parent.name for path in TESTS.glob("*/__init__.py")}
     assert folders - ACROSS == packages
     assert folders >= ACROSS
+
+
+def test_the_docs_name_files_that_exist() -> None:
+    """Both the tree of packages and the table of changes: moving a file makes them wrong."""
+    text = (TESTS.parent / "docs" / "architecture.md").read_text()
+    table = text[text.index("## Where do I change") : text.index("## Design decisions")]
+    named = set(re.findall(r"`([a-z_/]+(?:\.py|/))`", table))
+    assert len(named) >= 12
+    assert {name for name in named if not (SOURCE / name).exists()} == {"src/assay/"}
+    tree = text[text.index("src/assay/\n") : text.index("contracts/  ")]
+    names = {path.name for path in FILES}
+    assert {name for name in re.findall(r"\b\w+\.py\b", tree) if name not in names} == set()
