@@ -73,11 +73,6 @@ def index_name(run: str) -> str:
     return join_key("run", run)
 
 
-def texts_name(run: str, chunk: int) -> str:
-    """Return the name of a chunk of a run's texts."""
-    return join_key("run", run, "texts", str(chunk))
-
-
 def build_index(data: RunData) -> Any:
     """Return the samples of a run in columns, without their long texts."""
     entry = data.source.entry
