@@ -29,6 +29,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from assay import benchmarks
+from assay.data.failures import explain_failure
 from assay.sandbox import Sandbox, open_sandbox
 from assay.types import Job, Program, Tests, Verdict
 
@@ -98,7 +99,7 @@ def measured(name: str, sandbox: Sandbox | OneByOne, work: list[Job]) -> tuple[f
     for verdict in sandbox.judge(work):
         cpu_s += verdict.cpu_s
         if verdict.status != "pass":
-            print(f"{name}: {verdict.task_id} failed: {verdict.detail}")
+            print(f"{name}: {verdict.task_id} failed: {explain_failure(verdict)}")
     return len(work) / (time.monotonic() - started), cpu_s / len(work) * 1000
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from assay import benchmarks
+from assay.data.failures import explain_failure
 from assay.judging.measures import SLOWER
 from assay.sandbox import Sandbox, open_sandbox
 from assay.scoring.estimates import measure_score
@@ -86,7 +87,8 @@ def compare_verdicts(sandbox: Sandbox, benchmark: Benchmark, recorded: list[Reco
         if not same:
             print(
                 f"  {verdict.task_id} x{one.count}: recorded {one.status}, here "
-                f"{verdict.status} {verdict.reason} {verdict.detail[:150]} {verdict.failing_test}"
+                f"{verdict.status} {verdict.reason} {explain_failure(verdict)[:150]} "
+                f"{verdict.failing_test}"
             )
     print(f"verdicts: {agree[True]} of {agree.total()} samples agree")
 
@@ -108,7 +110,7 @@ def compare_excess(sandbox: Sandbox, benchmark: Benchmark, recorded: list[Record
         if not same:
             print(
                 f"  {verdict.task_id} x{one.count}: recorded {one.excess:.4f}, here {found} "
-                f"{verdict.reason} {verdict.detail[:150]}"
+                f"{verdict.reason} {explain_failure(verdict)[:150]}"
             )
     print(f"ExcessCode: {equal[True]} of {equal.total()} samples are equal")
     for name, numbers in (("recorded", theirs), ("here", ours)):

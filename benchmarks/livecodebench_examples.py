@@ -24,6 +24,7 @@ from typing import Any
 from assay.benchmarks.livecodebench import ENVIRONMENT, IMPORTS, LIMITS, MARK_OF, MATCHER, PRELUDE
 from assay.benchmarks.support.program_code import CLASS, with_positional_arguments
 from assay.data import text_cases
+from assay.data.failures import explain_failure
 from assay.sandbox import open_sandbox
 from assay.types import Job, Program, Tests
 
@@ -117,7 +118,9 @@ def main() -> None:
         mark = MARK_OF.get(verdict.task_id) or MARK_OF.get(
             records[verdict.task_id]["question_title"]
         )
-        print(f"  {verdict.task_id} {mark or ''} {verdict.reason}: {verdict.detail[:150]}")
+        print(
+            f"  {verdict.task_id} {mark or ''} {verdict.reason}: {explain_failure(verdict)[:150]}"
+        )
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from typing import Any
 import peers
 from assay import benchmarks, runs
 from assay.cli._progress import ProgressDisplay
+from assay.data.failures import explain_failure
 from assay.judging import references
 from assay.pipeline import ScoreConfig, score
 from assay.sandbox import open_sandbox
@@ -156,7 +157,7 @@ def ours(samples: Samples, folder: Path) -> tuple[Statuses, dict[tuple[str, int]
         run = runs.RunWriter(score(config, display).path.with_suffix(""))
     run.close()
     statuses = {key: _statuses(samples, verdict) for key, verdict in run.verdicts.items()}
-    told = {k: f"{v.reason} {v.detail} {v.failing_test}" for k, v in run.verdicts.items()}
+    told = {k: f"{v.reason} {explain_failure(v)} {v.failing_test}" for k, v in run.verdicts.items()}
     return statuses, told
 
 

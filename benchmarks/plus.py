@@ -28,6 +28,7 @@ from pathlib import Path
 import peers
 from assay import benchmarks
 from assay.cli._progress import ProgressDisplay
+from assay.data.failures import explain_failure
 from assay.judging import references
 from assay.pipeline import ScoreConfig, score
 from assay.sandbox import open_sandbox
@@ -83,7 +84,7 @@ def ours(benchmark: Benchmark, programs: Programs, workers: int) -> Callable[[],
     def run() -> int:
         for verdict in sandbox.judge(jobs):
             if verdict.status == "invalid":
-                raise SystemExit(f"{verdict.task_id}: {verdict.detail}")
+                raise SystemExit(f"{verdict.task_id}: {explain_failure(verdict)}")
         return len(jobs)
 
     return run

@@ -71,7 +71,6 @@ STARTS = {"threading.Thread", "threading.Timer", "subprocess.Popen", "multiproce
 STARTS |= {f"concurrent.futures.{kind}PoolExecutor" for kind in ("Thread", "Process")}
 # Files that still start their own, as of 2026-11-18, and why.
 OWN_STARTS = {
-    "judging.references": "references are prepared ahead: to move to work.run_in_background",
     "models.engines.apr_cli.apr_model": "a command of others, which does not speak our messages",
     "models.engines.openai.client": "a timer per request, which closes its connection",
     "models.engines.torch.weights": "copies of weights to GPUs, inside the engine's process",
@@ -103,11 +102,11 @@ def name_of(path: Path) -> str:
 @functools.cache
 def imported(path: Path) -> tuple[str, ...]:
     """Return the names, without ``assay``, that a file imports from assay."""
-    return tuple(find_imports(path))
+    return tuple(find_imports(path.read_text()))
 
 
-def find_imports(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
+def find_imports(code: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "assay":
             for alias in node.names:
                 yield f"{node.module}.{alias.name}".partition(".")[2]
@@ -118,6 +117,15 @@ def find_imports(path: Path) -> Iterator[str]:
 
 def is_a_package_or_module(name: str) -> bool:
     return (SOURCE / name).is_dir() or (SOURCE / f"{name}.py").exists()
+
+
+def exists(name: str) -> bool:
+    """Report whether a name, without ``assay``, is a module or occurs in the module before it."""
+    place, last = SOURCE.joinpath(*name.split(".")[:-1]), name.rpartition(".")[2]
+    if (place / last).is_dir() or (place / f"{last}.py").exists():
+        return True
+    module = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+    return module.exists() and re.search(rf"\b{last}\b", module.read_text()) is not None
 
 
 def goes_downwards(here: str, name: str) -> bool:
@@ -266,6 +274,28 @@ def test_threads_and_child_processes_are_started_in_few_places() -> None:
 def test_one_place_decides_what_is_truncated() -> None:
     deciders = [name_of(p) for p in FILES if 'reason="truncated"' in p.read_text()]
     assert deciders == ["judging.attempts"]
+
+
+def test_scripts_and_documents_import_what_exists() -> None:
+    """Type checkers and other tests see neither."""
+    root = SOURCE.parents[1]
+    folders = ("benchmarks", "docs", "examples", ".ci")
+    scripts = {path: path.read_text() for f in folders for path in (root / f).rglob("*.py")}
+    blocks = [
+        (path, code)
+        for path in (root / "docs").rglob("*.md")
+        for code in re.findall(r"^```python\n(.*?)^```", path.read_text(), re.DOTALL | re.MULTILINE)
+        if "import assay" in code or "from assay" in code  # others may be a model's mistakes
+    ]
+    assert scripts
+    assert blocks
+    missing = [
+        (path.relative_to(root), name)
+        for path, code in (*scripts.items(), *blocks)
+        for name in find_imports(code)
+        if not exists(name)
+    ]
+    assert missing == []
 
 
 def test_tests_mirror_the_source() -> None:

@@ -400,7 +400,9 @@ def test_outcomes_are_of_failures_only() -> None:
     of_cases = replace(failed, failing_test="f(0)", call="f(0)", expected="'0'", actual="', got '")
     assert find_outcome(of_cases) == CallOutcome("f(0)", "f(0)", "'0'", "', got '")
     script = replace(of_cases, failing_test="case 1: '1'", call=None, input="1")
-    assert find_outcome(script) == CallOutcome("case 1: '1'", None, "'0'", "', got '", "1")
+    assert find_outcome(script) == CallOutcome("case 1: '1'", None, "'0'", "', got '", input="1")
+    alike = replace(of_cases, expected="[…]", actual="[…]", difference="at [9]: 1, 2")
+    assert find_outcome(alike).difference == "at [9]: 1, 2"
     raised = replace(other, failing_test="case 1: '1'", call=None, input="1")
     assert find_outcome(raised) == CallOutcome("case 1: '1'", input="1")
 

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -316,6 +316,21 @@ def test_an_error_of_the_source_comes_after_the_work_taken(judges: JudgeProcesse
 
 
 @pytest.mark.slow
+class Unsendable(str):
+    __slots__ = ()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("cannot be pickled")
+
+
+def test_an_item_that_cannot_be_sent_is_an_error_and_no_wait(judges: JudgeProcesses) -> None:
+    others = [job("right", number) for number in range(40)]
+    unsendable = job("right", 40, tests=Tests("f", Unsendable("assert f(2) == 4")))
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        list(judges.judge([*others, unsendable, *others]))
+    check_verdicts(list(judges.judge(mixed(40))), 40)
+
+
 def test_jobs_are_not_read_far_ahead() -> None:
     taken = 0
 

@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from assay import RemoteJudge
 from assay.errors import SandboxError, UsageError
 from assay.judging import client as client_module
 from assay.judging.client import JudgeClient, number_of
+from assay.judging.wire import decode_verdict, encode_verdict
 from assay.pipeline import ScoreConfig, score
 from assay.progress import Silent
 from assay.runs import RunReader
@@ -306,6 +308,47 @@ def test_a_service_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch
     for bad in ("nonsense", "ftp://host", "http://", "http://host:port"):
         with pytest.raises(SandboxError, match="is not the address of a judge service"):
             JudgeClient(bad)
+
+
+@pytest.mark.parametrize(
+    ("status", "content", "error"),
+    [
+        (200, b"", "does not answer"),  # it ended after the headers
+        (409, b'{"detail": "d", "unknown_tests": 5}', "refused a request \\(409 d"),
+        (500, b'{"detail": "d", "unknown_tests": ["a"]}', "refused a request \\(500 d"),
+    ],
+)
+def test_a_strange_answer_is_one_line(
+    status: int, content: bytes, error: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_module, "FIRST_PAUSE_S", 0.001)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(status)
+            self.send_header(client_module.JUDGE_HEADER, "null")
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None: ...
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as strange:
+        thread = threading.Thread(target=strange.serve_forever)
+        thread.start()
+        client = JudgeClient(f"http://127.0.0.1:{strange.server_port}")
+        with pytest.raises(SandboxError, match=error):
+            next(client.judge_all(["p", "q"], lambda programs, _: {"programs": programs}))
+        strange.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("name", ["status", "integrity", "groups"])
+def test_a_line_that_lacks_a_field_is_not_a_verdict(name: str) -> None:
+    line = json.loads(encode_verdict(Verdict("t", 0, "pass", "passed", integrity="separated")))
+    del line[name]
+    with pytest.raises(SandboxError, match=f"not a verdict: field '{name}' is missing"):
+        decode_verdict(line, "t", 0)
 
 
 def test_a_busy_service_is_waited_for() -> None:

@@ -45,7 +45,9 @@ class ServiceRefusedError(Exception):
             data, self.detail = {}, content[:200].decode(errors="replace")
         super().__init__(f"{status} {self.detail}")
         self.status = status
-        self.unknown_tests = data.get("unknown_tests")  # names of tests that it does not hold
+        names = data.get("unknown_tests") if status == 409 else None
+        # Of tests that it does not hold.
+        self.unknown_tests = list(map(str, names)) if isinstance(names, list) else []
         self.pause_s = float(retry_after) if retry_after.isdigit() else 1.0
 
 
@@ -132,8 +134,8 @@ class JudgeClient:
                     if "index" in line:
                         yield left.pop(number_of(line, order, left)), line
             except ServiceRefusedError as error:
-                if error.status == 409:
-                    missing |= set(map(str, error.unknown_tests or ()))
+                if error.unknown_tests:
+                    missing |= set(error.unknown_tests)
                     continue
                 if len(left) == 1:
                     raise SandboxError(
@@ -221,6 +223,8 @@ class JudgeClient:
                     response.read()
                     finished = True
                 yield answer
+            if not finished:  # cut off between two lines
+                raise http.client.IncompleteRead(b"")
         finally:
             self._release(connection, usable=finished)
 

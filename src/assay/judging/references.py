@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent import futures
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from assay import runs, sandbox
@@ -22,7 +21,7 @@ from assay.progress import Reporter
 from assay.protocol import tests_digest
 from assay.sandbox.environments import store as environments
 from assay.types import Benchmark, Cases, Job, Problem, Program, TimeRule, Verdict
-from assay.work import machine
+from assay.work import machine, run_in_background
 
 FORMAT = 5  # of the cached data; raise it when ``plain`` or ``digests`` change too
 VERDICT = "timed verdict"  # earlier versions kept verdicts without CPU time, as "verdict"
@@ -139,9 +138,9 @@ class LateReferences:
         self.pending = {p.task_id for problems in slow.values() for p in problems}
         self._sandbox: sandbox.Sandbox | None = None
         self._closed = threading.Event()
-        executor = ThreadPoolExecutor(1)
-        self._failed = executor.submit(self._run)
-        executor.shutdown(wait=False)  # its thread ends with the work
+        # Not an executor: Python waits for those at its end, after a second Ctrl-C too.
+        self._failed: futures.Future[dict[str, str]] = futures.Future()
+        run_in_background(self._judge_all)
 
     def wait(self) -> dict[str, str]:
         """Return why references fail, by task."""
@@ -153,7 +152,13 @@ class LateReferences:
             self._sandbox.close()
         futures.wait([self._failed])
 
-    def _run(self) -> dict[str, str]:
+    def _judge_all(self) -> None:
+        try:
+            self._failed.set_result(self._list_failures())
+        except BaseException as error:
+            self._failed.set_exception(error)
+
+    def _list_failures(self) -> dict[str, str]:
         failed: dict[str, str] = {}
         self._sandbox = self._open()
         with contextlib.closing(self._sandbox):

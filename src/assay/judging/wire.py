@@ -21,6 +21,7 @@ from assay.types import Answer, Cases, Job, Tests, TextCases, Verdict
 NAMED = "sha256:"
 _NESTED = ("cases", "texts", "answer")
 _VERDICT = {field.name for field in fields(Verdict)}
+_ALWAYS = {field.name for field in fields(Verdict) if field.default is not None}  # in a line
 
 
 def encode_verdict(
@@ -61,8 +62,11 @@ def count_cases(verdict: Verdict) -> tuple[int, int]:
 def decode_verdict(line: Mapping[str, Any], task_id: str, sample: int) -> Verdict:
     """Return the verdict of a service's line. Raise SandboxError if it is malformed."""
     known = {name: value for name, value in line.items() if name in _VERDICT}
+    known |= {"task_id": task_id, "sample": sample}
+    if lacking := sorted(_ALWAYS - known.keys()):
+        raise _malformed(f"not a verdict: field {lacking[0]!r} is missing")
     try:
-        return codec.from_json(Verdict, {**known, "task_id": task_id, "sample": sample})
+        return codec.from_json(Verdict, known)
     except ValueError as error:
         raise _malformed(f"not a verdict: {error}") from error
 

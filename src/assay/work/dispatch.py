@@ -65,21 +65,25 @@ class Dispatch(Generic[C, P, R, S]):
         self._open = 0  # items without an answer
         self._changed = threading.Condition()
         self._stopped = self._fed = False
-        self._failure: BaseException | None = None
+        self._failure: BaseException | None = None  # of the items
+        self._broken: BaseException | None = None  # of giving them out
 
     def answers(self) -> Generator[list[R], None, None]:
-        """Yield answers in batches. An error of the items is raised after all others are done."""
+        """Yield answers in batches. An error of the items is raised after all others are done.
+
+        One of giving them out is raised at once: an item that cannot be sent is never answered.
+        """
         self._begin()
         run_in_background(self._feed)
         try:
-            while not self._is_done():
+            while self._broken is None and not self._is_done():
                 yield from filter(None, self._receive())
         finally:
             with self._changed:
                 self._stopped = True
                 self._changed.notify_all()
-        if self._failure is not None:
-            raise self._failure
+        if (error := self._broken or self._failure) is not None:
+            raise error
 
     def _begin(self) -> None:
         """Start workers."""
@@ -106,32 +110,38 @@ class Dispatch(Generic[C, P, R, S]):
         raise NotImplementedError
 
     def _wake(self) -> None:
-        """Make ``_receive`` return, because all items have been given out."""
+        """Make ``_receive`` return: all items have been given out, or none can be any more."""
 
     def _feed(self) -> None:
         """Give all items out. Runs in a separate thread."""
+        try:
+            self._give_all()
+        except BaseException as error:
+            self._broken = error
+        self._wake()
+
+    def _give_all(self) -> None:
         # Read without the lock, which the thread that takes answers needs all the time.
         tags, batch, size = itertools.count(), list[Item[C, P]](), 1
-        try:
-            for item in self._items:
-                if item is not PAUSE:
-                    batch.append(Item(next(tags), *item))
-                    if len(batch) < size:
-                        continue
-                size = self._give(batch)
-                batch = []
-                if not size:  # stopped
-                    return
-        except BaseException as error:
-            self._failure = error
-        finally:
-            if batch:
-                self._give(batch)
-            with self._changed:
-                self._fed = True
-                if not self._stopped:
-                    self._send_all()
-            self._wake()
+        items, more = iter(self._items), True
+        while more and size:  # 0: stopped
+            item = PAUSE
+            try:
+                item = next(items)
+            except StopIteration:
+                more = False
+            except BaseException as error:
+                self._failure, more = error, False
+            if item is not PAUSE:
+                batch.append(Item(next(tags), *item))
+                if len(batch) < size:
+                    continue
+            if batch or more:
+                size, batch = self._give(batch), []
+        with self._changed:
+            self._fed = True
+            if not self._stopped:
+                self._send_all()
 
     def _give(self, batch: list[Item[C, P]]) -> int:
         """Give items to workers as these have room. Return the size of the next batch; 0: stopped.

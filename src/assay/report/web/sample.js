@@ -145,7 +145,8 @@ function Failing({ found }) {
     ${found.input && html`<div class="test"><h3>Input</h3><pre class="detail" tabindex="0" aria-label="Input">${clean(found.input)}</pre></div>`}
     ${found.actual !== null ? html`<div class="outcome">
         <div><h3>Expected</h3><pre tabindex="0" aria-label="Expected">${clean(found.expected ?? "see the test")}</pre></div>
-        <div><h3>Actual</h3><pre tabindex="0" aria-label="Actual">${clean(found.actual) || "nothing"}</pre></div></div>`
+        <div><h3>Actual</h3><pre tabindex="0" aria-label="Actual">${clean(found.actual) || "nothing"}</pre></div></div>
+        ${found.difference && html`<p class="soft">Difference: ${clean(found.difference)}</p>`}`
       : found.detail && html`<div class="test"><h3>Detail</h3><pre class="detail" tabindex="0" aria-label="Detail">${clean(found.detail)}</pre></div>`}
     ${groups.length > 0 && html`<p class="soft cases">${groups.map(([name, [right, all]]) => `${clean(name)} ${right} of ${all} cases`).join(" · ")}</p>`}
     ${found.output && html`<div class="test"><h3>Output</h3><${Code} text=${found.output} plain bare label="Output, its end" /></div>`}`;

@@ -153,6 +153,12 @@ class JudgeDispatch(Dispatch[C, P, R, _JudgeSlot[C, P]]):
                 results = self._replace(slot, slot.process)
             yield results
 
+    def _wake(self) -> None:
+        if self._broken is not None:  # otherwise the processes say that they have finished
+            for slot in self._shares:
+                if slot.process:
+                    slot.process.shut_down()
+
     def _accept(self, slot: _JudgeSlot[C, P], message: ToHarness) -> list[R]:
         """Return the answers of a message."""
         if isinstance(message, Failed):
@@ -179,6 +185,8 @@ class JudgeDispatch(Dispatch[C, P, R, _JudgeSlot[C, P]]):
         If several ended in a row without an answer, something is wrong with the place itself. Then
         the other processes go on without it.
         """
+        if self._broken is not None:
+            raise self._broken
         if earlier.closed:
             raise SandboxError("sandbox: was closed while programs were being judged.")
         why = f"the judge process ended ({earlier.explain_end(CLOSE_S)})"

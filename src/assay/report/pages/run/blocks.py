@@ -158,6 +158,7 @@ def _build_sample(sample: RunSample) -> Any:
         "call": sample.outcome.call,
         "expected": sample.outcome.expected,
         "actual": sample.outcome.actual,
+        "difference": sample.outcome.difference,
         "input": sample.outcome.input,
         "prompt_tokens": found.completion.prompt_tokens,
         "ms": round(found.completion.inference_ms, 1),

@@ -26,6 +26,7 @@ class CallOutcome:
     call: str | None = None
     expected: str | None = None
     actual: str | None = None
+    difference: str | None = None  # between the two, if their texts do not show it
     input: str | None = None
 
 
@@ -43,7 +44,9 @@ def find_outcome(verdict: Verdict, tests: str = "") -> CallOutcome:
     expected = verdict.expected
     if expected is None:
         expected = find_expected(test) or None
-    return CallOutcome(test, verdict.call, expected, verdict.actual, verdict.input)
+    return CallOutcome(
+        test, verdict.call, expected, verdict.actual, verdict.difference, verdict.input
+    )
 
 
 def complete_test(first: str, tests: str) -> str:
