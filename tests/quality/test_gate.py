@@ -82,11 +82,12 @@ def test_a_pass_is_remembered_for_these_weights_and_versions(
 def test_a_device_that_computes_something_else_fails_and_is_asked_again(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = save_model(tmp_path / "other", seed=7)
-    right = models.open_model(str(other), EngineOptions(device="cpu"))
-    monkeypatch.setattr(gate, "_on_cpu", lambda *_: right)
+    options = EngineOptions(device="cpu", dtype="float32")  # the CPU's has no data type
+    right = models.open_model(str(save_model(tmp_path / "other", seed=7)), options)
+    wrong = models.open_model(str(folder), options)
+    monkeypatch.setattr(models, "open_model", lambda _, o, *__: wrong if o.dtype else right)
     for _ in range(2):
-        found = run_parity_gate(str(folder), EngineOptions(device="cpu"), LIKENESS)
+        found = run_parity_gate(str(folder), options, LIKENESS)
         assert (found.state, found.cached) == ("failed", False)
         assert "mean cosine of logits" in found.reasons[0]
         assert "below 0.999" in found.reasons[0]
