@@ -122,9 +122,10 @@ def is_a_package_or_module(name: str) -> bool:
 def exists(name: str) -> bool:
     """Report whether a name, without ``assay``, is a module or occurs in the module before it."""
     place, last = SOURCE.joinpath(*name.split(".")[:-1]), name.rpartition(".")[2]
-    if (place / last).is_dir() or (place / f"{last}.py").exists():
+    if (place / last / "__init__.py").exists() or (place / f"{last}.py").exists():
         return True
-    module = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+    door = place / "__init__.py"  # a folder without one is what a moved package left behind
+    module = door if door.exists() else place.with_suffix(".py")
     return module.exists() and re.search(rf"\b{last}\b", module.read_text()) is not None
 
 
