@@ -167,7 +167,10 @@ WORDS = st.text(max_size=30)
 def test_a_response_is_what_follows_the_prompt(prompt: str, response: str) -> None:
     assert response_of(prompt + response, prompt) == response
     respaced = prompt.replace(" ", "  ")
-    assert response_of(respaced + "=" + response, prompt).lstrip(" ") == "=" + response
+    text = response_of(respaced + "=" + response, prompt)
+    space = text.removesuffix("=" + response)  # at most what ends the prompt
+    assert text == space + "=" + response
+    assert respaced[len(respaced.rstrip()) :].endswith(space)
 
 
 def test_a_query_without_its_prompt_is_refused() -> None:
